@@ -11,8 +11,7 @@
 namespace lathe::runtime {
 
 /// a + b, or nothing if it does not fit.
-template <std::integral T>
-constexpr std::optional<T> checkedAdd(T a, T b) {
+template <std::integral T> constexpr std::optional<T> checkedAdd(T a, T b) {
   T r;
   if (__builtin_add_overflow(a, b, &r))
     return std::nullopt;
@@ -20,8 +19,7 @@ constexpr std::optional<T> checkedAdd(T a, T b) {
 }
 
 /// a * b, or nothing if it does not fit.
-template <std::integral T>
-constexpr std::optional<T> checkedMul(T a, T b) {
+template <std::integral T> constexpr std::optional<T> checkedMul(T a, T b) {
   T r;
   if (__builtin_mul_overflow(a, b, &r))
     return std::nullopt;
