@@ -87,9 +87,11 @@ struct AttentionWork {
   u32 siblings;
 };
 
-/// The work items of one KV group.
+/// The work items of one KV group. `counters` is the caller's, zero between
+/// steps: [counterCount][KV heads], used only by items with partials.
 struct AttentionWorkList {
   const AttentionWork *items;
+  u32 *counters;
   u32 count;
   u32 counterCount;
 };
