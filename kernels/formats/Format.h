@@ -8,6 +8,8 @@
 #ifndef LATHE_KERNELS_FORMATS_FORMAT_H
 #define LATHE_KERNELS_FORMATS_FORMAT_H
 
+#include "kernels/formats/FormatId.h"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -15,25 +17,6 @@
 #include <string_view>
 
 namespace lathe::kernels {
-
-/// A weight format. The numbers are stored in engines: append only.
-enum class Format : uint8_t {
-  F32,
-  F16,
-  BF16,
-  Q4_0,
-  Q4_1,
-  Q5_0,
-  Q5_1,
-  Q8_0,
-  Q2_K,
-  Q3_K,
-  Q4_K,
-  Q5_K,
-  Q6_K,
-  IQ4_NL,
-  IQ4_XS,
-};
 
 /// What is constant about a format.
 struct FormatTraits {
