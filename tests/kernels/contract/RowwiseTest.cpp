@@ -36,12 +36,21 @@ TEST(RmsScale, EdgeCases) {
 }
 
 TEST(RmsScale, SquaresAreAddedInOneRounding) {
-  // Lane 0: 1, then (1 + 2^-12)^2 whose last bit a product alone would lose.
-  f32 row[17] = {};
-  row[0] = 1.0f;
-  row[16] = 0x1.001p0f;
-  f32 sum = std::fma(row[16], row[16], 1.0f);
-  EXPECT_TRUE(sameF32(rmsScale(row, 17, 0.0f), 1 / std::sqrt(sum / 17.0f)));
+  tests::RandomInputs random(9);
+  int separateRoundingsDiffer = 0;
+  for (int round = 0; round < 50; ++round) {
+    std::vector<f32> row = random.activations(1000);
+    f32 fused[16] = {}, separate[16] = {};
+    for (u64 i = 0; i < row.size(); ++i) {
+      fused[i % 16] = std::fma(row[i], row[i], fused[i % 16]);
+      separate[i % 16] += row[i] * row[i];
+    }
+    f32 expected = 1 / std::sqrt(tree16(fused) / 1000.0f + 1e-6f);
+    EXPECT_TRUE(sameF32(rmsScale(row.data(), 1000, 1e-6f), expected));
+    separateRoundingsDiffer +=
+        expected != 1 / std::sqrt(tree16(separate) / 1000.0f + 1e-6f);
+  }
+  EXPECT_GT(separateRoundingsDiffer, 0);
 }
 
 TEST(RopePair, IsWithinItsBoundOfDouble) {
