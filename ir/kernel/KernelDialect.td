@@ -3,6 +3,7 @@
 #ifndef LATHE_IR_KERNEL_DIALECT_TD
 #define LATHE_IR_KERNEL_DIALECT_TD
 
+include "ir/kernel/KernelEnums.td"
 include "ir/lathe/LatheDialect.td"
 
 def Kernel_Dialect : Dialect {
@@ -41,56 +42,22 @@ class Kernel_Attr<string name, string attrMnemonic, list<Trait> traits = []>
 
 def BufferType : Kernel_Type<"Buffer", "buffer"> {
   let summary = "Storage in one of the spaces of a program";
+  let builderCall = "$_builder.getType<::lathe::ir::BufferType>()";
   let assemblyFormat = "";
 }
 
-def Store_F32 : I32EnumAttrCase<"F32", 0, "f32">;
-def Store_Q8 : I32EnumAttrCase<"Q8", 1, "q8">;
-def StoreEnum : I32EnumAttr<"Store",
-    "how rows are stored: f32, or int8 activation blocks", [Store_F32, Store_Q8]> {
-  let cppNamespace = "::lathe::ir";
-  let genSpecializedAttr = 0;
-}
 def StoreAttr : EnumAttr<Kernel_Dialect, StoreEnum, "store"> {
   let assemblyFormat = "`<` $value `>`";
 }
 
-def Side_Element : I32EnumAttrCase<"Element", 0, "element">;
-def Side_Column : I32EnumAttrCase<"Column", 1, "column">;
-def Side_Row : I32EnumAttrCase<"Row", 2, "row">;
-def SideEnum : I32EnumAttr<"Side",
-    "what a side operand is indexed by: (row, column), column or row",
-    [Side_Element, Side_Column, Side_Row]> {
-  let cppNamespace = "::lathe::ir";
-  let genSpecializedAttr = 0;
-}
 def SideAttr : EnumAttr<Kernel_Dialect, SideEnum, "side"> {
   let assemblyFormat = "`<` $value `>`";
 }
 
-def LaunchRows_Tokens : I32EnumAttrCase<"Tokens", 0, "T">;
-def LaunchRows_Sequences : I32EnumAttrCase<"Sequences", 1, "S">;
-def LaunchRows_Head : I32EnumAttrCase<"Head", 2, "R">;
-def LaunchRows_Work : I32EnumAttrCase<"Work", 3, "work">;
-def LaunchRowsEnum : I32EnumAttr<"LaunchRows",
-    "which live count of the step a launch runs over",
-    [LaunchRows_Tokens, LaunchRows_Sequences, LaunchRows_Head, LaunchRows_Work]> {
-  let cppNamespace = "::lathe::ir";
-  let genSpecializedAttr = 0;
-}
 def LaunchRowsAttr : EnumAttr<Kernel_Dialect, LaunchRowsEnum, "rows"> {
   let assemblyFormat = "`<` $value `>`";
 }
 
-def InputKind_Hidden : I32EnumAttrCase<"Hidden", 0, "hidden">;
-def InputKind_HeadInput : I32EnumAttrCase<"HeadInput", 1, "head_input">;
-def InputKind_Logits : I32EnumAttrCase<"Logits", 2, "logits">;
-def StepBufferEnum : I32EnumAttr<"StepBuffer",
-    "a buffer that the runtime passes to a step",
-    [InputKind_Hidden, InputKind_HeadInput, InputKind_Logits]> {
-  let cppNamespace = "::lathe::ir";
-  let genSpecializedAttr = 0;
-}
 def StepBufferAttr : EnumAttr<Kernel_Dialect, StepBufferEnum, "step_buffer"> {
   let assemblyFormat = "`<` $value `>`";
 }
@@ -114,14 +81,13 @@ def SegmentAttr : Kernel_Attr<"Segment", "segment"> {
     16-row groups of two matrices alternate, and its region gets both
     accumulators. `sides` are the kinds of the region's further arguments.
   }];
-  let parameters = (ins "int64_t":$n, FormatParameter:$format,
-                        LayoutParameter:$layout, "bool":$paired,
+  let parameters = (ins "int64_t":$n, "::lathe::ir::BlockType":$weight,
+                        BoolParameter:$paired,
                         EnumParameter<StoreEnum>:$store,
                         OptionalArrayRefParameter<"::lathe::ir::Side">:$sides);
   let assemblyFormat = [{
-    `<` `n` `=` $n `,` `format` `=` $format `,` `layout` `=` $layout `,`
-    `paired` `=` $paired `,` `store` `=` $store `,` `sides` `=`
-    `[` (`]`) : ($sides^ `]`)? `>`
+    `<` `n` `=` $n `,` `weight` `=` $weight `,` `paired` `=` $paired `,`
+    `store` `=` $store `,` `sides` `=` `[` (`]`) : ($sides^ `]`)? `>`
   }];
 }
 
@@ -132,7 +98,7 @@ def StageAttr : Kernel_Attr<"Stage", "stage"> {
     (value, sides…) to each element, stores the row in each of `stores`, and
     hands it to the next stage.
   }];
-  let parameters = (ins "bool":$rms, "::mlir::FloatAttr":$epsilon,
+  let parameters = (ins BoolParameter:$rms, "::mlir::FloatAttr":$epsilon,
                         OptionalArrayRefParameter<"::lathe::ir::Side">:$sides,
                         OptionalArrayRefParameter<"::lathe::ir::Store">:$stores);
   let assemblyFormat = [{

@@ -40,19 +40,19 @@ def EmbedKernelOp : Kernel_KernelOp<"embed", [SingleBlock]> {
     dequantized value to the stored one.
 
     ```mlir
-    kernel.embed @k0 vocab(49152) k(576) format(q8_0) layout(r16) {
+    kernel.embed @k0 vocab(49152) k(576) weight(!lathe.block<q8_0, r16>) {
     ^bb0(%x: f32):
       kernel.yield %x : f32
     }
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$vocab, I64Attr:$k,
-                       StrAttr:$format, StrAttr:$layout,
+  let arguments = (ins SymbolNameAttr:$sym_name, IntAttr:$vocab, IntAttr:$k,
+                       TypeAttrOf<BlockType>:$weight,
                        OptionalAttr<StrAttr>:$sym_visibility);
   let regions = (region SizedRegion<1>:$map);
   let assemblyFormat = [{
-    $sym_name `vocab` `(` $vocab `)` `k` `(` $k `)` `format` `(` $format `)`
-    `layout` `(` $layout `)` attr-dict-with-keyword $map
+    $sym_name `vocab` `(` $vocab `)` `k` `(` $k `)` `weight` `(` $weight `)`
+    attr-dict-with-keyword $map
   }];
   let hasVerifier = 1;
 }
@@ -78,7 +78,7 @@ def RowwiseKernelOp : Kernel_KernelOp<"rowwise"> {
     }
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$k,
+  let arguments = (ins SymbolNameAttr:$sym_name, IntAttr:$k,
                        LaunchRowsAttr:$rows, BoolAttr:$replicated,
                        TypedArrayAttrBase<StageAttr, "stages">:$stages,
                        OptionalAttr<StrAttr>:$sym_visibility);
@@ -103,7 +103,7 @@ def GemmKernelOp : Kernel_KernelOp<"gemm"> {
 
     ```mlir
     kernel.gemm @k2 k(576) rows(<T>) input(<q8>)
-        segments([#kernel.segment<n = 576, format = q4_1, layout = r16,
+        segments([#kernel.segment<n = 576, weight = <q4_1, r16>,
                   paired = false, store = f32, sides = [element]>]) {
     ^bb0(%acc: f32, %residual: f32):
       %y = arith.addf %acc, %residual : f32
@@ -111,7 +111,7 @@ def GemmKernelOp : Kernel_KernelOp<"gemm"> {
     }
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$k,
+  let arguments = (ins SymbolNameAttr:$sym_name, IntAttr:$k,
                        LaunchRowsAttr:$rows, StoreAttr:$input,
                        TypedArrayAttrBase<SegmentAttr, "segments">:$segments,
                        OptionalAttr<StrAttr>:$sym_visibility);
@@ -140,10 +140,10 @@ def RopeAppendKernelOp : Kernel_KernelOp<"rope_append"> {
         q_scale(1.25e-01) element(f16) page_bytes(737280)
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$group, I64Attr:$heads,
-                       I64Attr:$kv_heads, I64Attr:$head_dim, I64Attr:$rope_pairs,
+  let arguments = (ins SymbolNameAttr:$sym_name, IntAttr:$group, IntAttr:$heads,
+                       IntAttr:$kv_heads, IntAttr:$head_dim, IntAttr:$rope_pairs,
                        RopeStyleAttr:$style, BoolAttr:$qk_norm, F32Attr:$epsilon,
-                       F32Attr:$q_scale, TypeAttr:$element, I64Attr:$page_bytes,
+                       F32Attr:$q_scale, TypeAttr:$element, IntAttr:$page_bytes,
                        OptionalAttr<StrAttr>:$sym_visibility);
   let assemblyFormat = [{
     $sym_name `group` `(` $group `)` `heads` `(` $heads `)`
@@ -170,10 +170,10 @@ def AttentionKernelOp : Kernel_KernelOp<"attention"> {
         window(0) softcap(0.0) element(f16) page_bytes(737280) store(<q8>)
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$group, I64Attr:$heads,
-                       I64Attr:$kv_heads, I64Attr:$head_dim, I64Attr:$chunk,
-                       I64Attr:$window, F32Attr:$softcap, TypeAttr:$element,
-                       I64Attr:$page_bytes, StoreAttr:$store,
+  let arguments = (ins SymbolNameAttr:$sym_name, IntAttr:$group, IntAttr:$heads,
+                       IntAttr:$kv_heads, IntAttr:$head_dim, IntAttr:$chunk,
+                       IntAttr:$window, F32Attr:$softcap, TypeAttr:$element,
+                       IntAttr:$page_bytes, StoreAttr:$store,
                        OptionalAttr<StrAttr>:$sym_visibility);
   let assemblyFormat = [{
     $sym_name `group` `(` $group `)` `heads` `(` $heads `)`
@@ -225,7 +225,7 @@ def AllocOp : Kernel_Op<"alloc", [HasParent<"ProgramOp">]> {
     %x = kernel.alloc #kernel.size<t = 2304, s = 0, c = 0, n = 0, e = 0> slot 2
     ```
   }];
-  let arguments = (ins SizeAttr:$size, OptionalAttr<I64Attr>:$slot);
+  let arguments = (ins SizeAttr:$size, OptionalAttr<IntAttr>:$slot);
   let results = (outs BufferType:$result);
   let assemblyFormat = "$size (`slot` $slot^)? attr-dict";
 }
@@ -252,7 +252,7 @@ def KvPoolOp : Kernel_BufferOp<"kv_pool"> {
     %k = kernel.kv_pool group 0 offset 12288
     ```
   }];
-  let arguments = (ins I64Attr:$group, I64Attr:$offset);
+  let arguments = (ins IntAttr:$group, IntAttr:$offset);
   let assemblyFormat = "`group` $group `offset` $offset attr-dict";
 }
 

@@ -3,6 +3,7 @@
 #ifndef LATHE_IR_LATHE_DIALECT_TD
 #define LATHE_IR_LATHE_DIALECT_TD
 
+include "ir/lathe/LatheEnums.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 include "mlir/IR/OpBase.td"
@@ -61,12 +62,18 @@ class Lathe_Attr<string name, string attrMnemonic, list<Trait> traits = []>
 def FormatParameter
     : AttrOrTypeParameter<"::lathe::kernels::Format", "block format"> {
   let cppStorageType = "::lathe::kernels::Format";
+  let parser = "::lathe::ir::parseFormat($_parser)";
+  let printer = "$_printer << ::lathe::kernels::traitsOf($_self).mnemonic";
 }
 
-def LayoutParameter
-    : AttrOrTypeParameter<"::lathe::kernels::Layout", "layout id"> {
-  let cppStorageType = "::lathe::kernels::Layout";
-  let defaultValue = "::lathe::kernels::Layout::Rows";
+/// A 64-bit count or size whose accessor is signed.
+def IntAttr : TypedSignlessIntegerAttrBase<I64, "int64_t", "64-bit integer"> {
+  let convertFromStorage = "$_self.getInt()";
+}
+
+def BoolParameter : AttrOrTypeParameter<"bool", "true or false"> {
+  let parser = "::lathe::ir::parseBool($_parser)";
+  let printer = "$_printer << ($_self ? \"true\" : \"false\")";
 }
 
 //===----------------------------------------------------------------------===//
@@ -79,14 +86,13 @@ def BlockType : Lathe_Type<"Block", "block"> {
     The element type of matrices that `lathe.linear` and `lathe.embed` read. The
     format says how blocks of a row encode values (`f32`, `f16` and `bf16` are
     formats with one value a block); the layout says how the file or the engine
-    orders the bits: absent for the source's own row order, `r16` for sixteen
-    rows interleaved.
+    orders the bits: `rows` for the source's own order, `r16` for sixteen rows
+    interleaved.
 
-    Example: `tensor<576x576x!lathe.block<q4_1>>`,
-    `tensor<576x576x!lathe.block<q4_1, r16>>`.
+    Example: `tensor<576x576x!lathe.block<q4_1, rows>>`.
   }];
-  let parameters = (ins FormatParameter:$format, LayoutParameter:$layout);
-  let assemblyFormat = "`<` $format (`,` $layout^)? `>`";
+  let parameters = (ins FormatParameter:$format, EnumParameter<LayoutEnum>:$layout);
+  let assemblyFormat = "`<` $format `,` $layout `>`";
 }
 
 def Q8Type : Lathe_Type<"Q8", "q8"> {
@@ -105,6 +111,7 @@ def BatchType : Lathe_Type<"Batch", "batch"> {
     value. `lathe.kv_append` takes a batch and gives the batch whose cache holds
     the new rows, so that the order of writes and reads is data flow.
   }];
+  let builderCall = "$_builder.getType<::lathe::ir::BatchType>()";
   let assemblyFormat = "";
 }
 
@@ -139,7 +146,7 @@ def SourceAttr : Lathe_Attr<"Source", "source"> {
 def RecipeAttr : Lathe_Attr<"Recipe", "recipe"> {
   let summary = "A named transform of other recipes";
   let description = [{
-    `#lathe.recipe<pack, {}, [#lathe.source<…>]>`. Known transforms, each a pure
+    `#lathe.recipe<"pack", {}, [#lathe.source<…>]>`. Known transforms, each a pure
     function of its inputs and parameters:
 
     | name | inputs | result |
@@ -160,35 +167,20 @@ def ModelAttr : Lathe_Attr<"Model", "model"> {
   let summary = "The model's facts that a program's user needs";
   let description = [{
     `#lathe.model<architecture = "llama", name = "SmolLM2", vocab = 49152,
-    hidden = 576, layers = 30, context = 8192>`. `vocab` counts the rows of the
-    output matrix, `context` the positions that the model was trained for.
+    hidden = 576, layers = 30, positions = 8192>`. `vocab` counts the rows of the
+    output matrix, `positions` those that the model was trained for.
   }];
   let parameters = (ins StringRefParameter<"architecture">:$architecture,
                         StringRefParameter<"name">:$name,
                         "int64_t":$vocab, "int64_t":$hidden, "int64_t":$layers,
-                        "int64_t":$context);
+                        "int64_t":$positions);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 
-def RopeStyle_Adjacent : I32EnumAttrCase<"Adjacent", 0, "adjacent">;
-def RopeStyle_Halves : I32EnumAttrCase<"Halves", 1, "halves">;
-def RopeStyleEnum : I32EnumAttr<"RopeStyle",
-    "which values a rotation pairs: (2i, 2i+1), or (i, i + dims/2)",
-    [RopeStyle_Adjacent, RopeStyle_Halves]> {
-  let cppNamespace = "::lathe::ir";
-  let genSpecializedAttr = 0;
-}
 def RopeStyleAttr : EnumAttr<Lathe_Dialect, RopeStyleEnum, "rope_style"> {
   let assemblyFormat = "`<` $value `>`";
 }
 
-def KvKind_Full : I32EnumAttrCase<"Full", 0, "full">;
-def KvKind_Window : I32EnumAttrCase<"Window", 1, "window">;
-def KvKindEnum : I32EnumAttr<"KvKind",
-    "which tokens of a sequence a KV group keeps", [KvKind_Full, KvKind_Window]> {
-  let cppNamespace = "::lathe::ir";
-  let genSpecializedAttr = 0;
-}
 def KvKindAttr : EnumAttr<Lathe_Dialect, KvKindEnum, "kv_kind"> {
   let assemblyFormat = "`<` $value `>`";
 }

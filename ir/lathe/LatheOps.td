@@ -37,7 +37,7 @@ def WeightOp : Lathe_Op<"weight", [Symbol]> {
     `model_name` is the tensor's name in the source, for messages.
 
     ```mlir
-    lathe.weight @blk.0.attn_q : tensor<576x576x!lathe.block<q4_1>>
+    lathe.weight @blk.0.attn_q : tensor<576x576x!lathe.block<q4_1, rows>>
         = #lathe.source<file = 0, offset = 1744448, bytes = 207360>
     ```
   }];
@@ -67,10 +67,10 @@ def KvGroupOp : Lathe_Op<"kv_group", [Symbol]> {
         k_offsets([0, 12288]) v_offsets([6144, 18432])
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$id, KvKindAttr:$kind,
-                       I64Attr:$window, TypeAttr:$element, I64Attr:$kv_heads,
-                       I64Attr:$head_dim, DenseI64ArrayAttr:$layers,
-                       I64Attr:$page_bytes, DenseI64ArrayAttr:$k_offsets,
+  let arguments = (ins SymbolNameAttr:$sym_name, IntAttr:$id, KvKindAttr:$kind,
+                       IntAttr:$window, TypeAttr:$element, IntAttr:$kv_heads,
+                       IntAttr:$head_dim, DenseI64ArrayAttr:$layers,
+                       IntAttr:$page_bytes, DenseI64ArrayAttr:$k_offsets,
                        DenseI64ArrayAttr:$v_offsets,
                        OptionalAttr<StrAttr>:$sym_visibility);
   let assemblyFormat = [{
@@ -106,7 +106,8 @@ def EmbedOp : Lathe_PureOp<"embed",
   let assemblyFormat = "$tokens `,` $weight attr-dict `:` type($tokens) `->` type($result)";
 }
 
-def PositionsOp : Lathe_PureOp<"positions"> {
+def PositionsOp : Lathe_PureOp<"positions",
+    [AllTypesMatch<["tokens", "result"]>]> {
   let summary = "The absolute position of each row";
   let description = [{
     In sequence form 0, 1, 2, …; in step form the position of each row in its own
@@ -119,10 +120,6 @@ def PositionsOp : Lathe_PureOp<"positions"> {
   let arguments = (ins TokenIds:$tokens);
   let results = (outs TokenIds:$result);
   let assemblyFormat = "$tokens attr-dict `:` type($tokens)";
-  let extraClassDeclaration = [{}];
-  let builders = [OpBuilder<(ins "::mlir::Value":$tokens), [{
-    build($_builder, $_state, tokens.getType(), tokens);
-  }]>];
 }
 
 //===----------------------------------------------------------------------===//
@@ -240,7 +237,7 @@ def RepeatHeadsOp : Lathe_PureOp<"repeat_heads"> {
     %r = lathe.repeat_heads %k times 3 : tensor<?x3x64xf32> -> tensor<?x9x64xf32>
     ```
   }];
-  let arguments = (ins Heads:$input, I64Attr:$times);
+  let arguments = (ins Heads:$input, IntAttr:$times);
   let results = (outs Heads:$result);
   let assemblyFormat = "$input `times` $times attr-dict `:` type($input) `->` type($result)";
   let hasVerifier = 1;
@@ -390,7 +387,7 @@ def MaskOp : Lathe_PureOp<"mask", [AllTypesMatch<["input", "result"]>]> {
     %m = lathe.mask %s, %positions window 0 : tensor<9x?x?xf32>, tensor<?xi32>
     ```
   }];
-  let arguments = (ins Heads:$input, TokenIds:$positions, I64Attr:$window);
+  let arguments = (ins Heads:$input, TokenIds:$positions, IntAttr:$window);
   let results = (outs Heads:$result);
   let assemblyFormat = [{
     $input `,` $positions `window` $window attr-dict
@@ -421,7 +418,7 @@ def AttentionOp : Lathe_PureOp<"attention"> {
     ```
   }];
   let arguments = (ins Heads:$query, Heads:$key, Heads:$value,
-                       TokenIds:$positions, F32Attr:$scale, I64Attr:$window,
+                       TokenIds:$positions, F32Attr:$scale, IntAttr:$window,
                        F32Attr:$softcap);
   let results = (outs Heads:$result);
   let assemblyFormat = [{
@@ -469,7 +466,7 @@ def KvAppendOp : Lathe_PureOp<"kv_append",
     ```
   }];
   let arguments = (ins BatchType:$batch, Heads:$key, Heads:$value,
-                       FlatSymbolRefAttr:$group, I64Attr:$layer);
+                       FlatSymbolRefAttr:$group, IntAttr:$layer);
   let results = (outs BatchType:$result);
   let assemblyFormat = [{
     $batch `,` $key `,` $value `into` $group `layer` $layer attr-dict
@@ -491,8 +488,8 @@ def PagedAttentionOp : Lathe_PureOp<"paged_attention",
     ```
   }];
   let arguments = (ins BatchType:$batch, Heads:$query,
-                       FlatSymbolRefAttr:$group, I64Attr:$layer, F32Attr:$scale,
-                       I64Attr:$window, F32Attr:$softcap);
+                       FlatSymbolRefAttr:$group, IntAttr:$layer, F32Attr:$scale,
+                       IntAttr:$window, F32Attr:$softcap);
   let results = (outs Heads:$result);
   let assemblyFormat = [{
     $batch `,` $query `from` $group `layer` $layer `scale` $scale

@@ -1,0 +1,310 @@
+#include "ir/kernel/Kernel.h"
+
+#include "kernels/abi/StepArgs.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OpImplementation.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace lathe;
+using namespace lathe::ir;
+
+#include "ir/kernel/KernelInterfaces.cpp.inc"
+
+#define GET_OP_CLASSES
+#include "ir/kernel/KernelOps.cpp.inc"
+
+namespace {
+
+/// Bytes of `rows` rows of a packed matrix (16-row groups padded).
+int64_t blockBytes(BlockType type, int64_t rows, int64_t k) {
+  const kernels::FormatTraits &traits = kernels::traitsOf(type.getFormat());
+  int64_t padded = (rows + 15) / 16 * 16;
+  return padded * ((k + traits.blockElems - 1) / traits.blockElems) *
+         traits.blockBytes;
+}
+
+int64_t sideBytesPerRow(Side side, int64_t n) {
+  switch (side) {
+  case Side::Element:
+    return n * 4;
+  case Side::Row:
+    return 4;
+  case Side::Column:
+    return 0;
+  }
+  llvm_unreachable("all sides handled");
+}
+
+/// An element region: one block of `values` f32 arguments, ops of arith and
+/// math on f32 only, one kernel.yield at the end.
+LogicalResult verifyElementRegion(Operation *op, Region &region,
+                                  size_t values) {
+  if (!region.hasOneBlock())
+    return op->emitOpError("needs element regions of one block");
+  Block &block = region.front();
+  if (block.getNumArguments() != values ||
+      !llvm::all_of(block.getArgumentTypes(),
+                    [](Type type) { return type.isF32(); }))
+    return op->emitOpError("needs an element region of ")
+           << values << " f32 arguments, not " << block.getNumArguments();
+  if (block.empty() || !isa<YieldOp>(block.back()))
+    return op->emitOpError("needs element regions that end in kernel.yield");
+  for (Operation &inner : block) {
+    if (isa<YieldOp>(inner))
+      continue;
+    if (!isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp,
+             arith::NegFOp, arith::MaximumFOp, arith::MinimumFOp,
+             arith::ConstantOp, math::FmaOp, math::ExpOp, math::TanhOp,
+             math::AbsFOp, math::SqrtOp>(inner))
+      return inner.emitOpError(
+          "is not allowed in an element region (branch-free "
+          "arith and math on f32)");
+    if (!llvm::all_of(inner.getResultTypes(),
+                      [](Type type) { return type.isF32(); }))
+      return inner.emitOpError("must give f32 in an element region");
+  }
+  return success();
+}
+
+bool isCacheElement(Type type) { return type.isF16() || type.isF32(); }
+
+} // namespace
+
+int64_t lathe::ir::rowStoreBytes(Store store, int64_t n) {
+  if (store == Store::F32)
+    return n * 4;
+  return (n + activationBlockElems - 1) / activationBlockElems *
+         static_cast<int64_t>(sizeof(ActivationBlock));
+}
+
+//===----------------------------------------------------------------------===//
+// embed
+//===----------------------------------------------------------------------===//
+
+LogicalResult EmbedKernelOp::verify() {
+  if (getVocab() <= 0 || getK() <= 0)
+    return emitOpError("needs positive vocab and k");
+  return verifyElementRegion(*this, getMap(), 1);
+}
+
+SmallVector<OperandInfo> EmbedKernelOp::operandInfos() {
+  return {{"weight", Role::Read}, {"out", Role::Write, getK() * 4}};
+}
+StringRef EmbedKernelOp::skeletonName() { return "embed"; }
+LaunchRows EmbedKernelOp::launchRows() { return LaunchRows::Tokens; }
+int64_t EmbedKernelOp::weightBytes() { return 0; }
+int64_t EmbedKernelOp::macsPerRow() { return 0; }
+
+//===----------------------------------------------------------------------===//
+// rowwise
+//===----------------------------------------------------------------------===//
+
+LogicalResult RowwiseKernelOp::verify() {
+  if (getK() <= 0)
+    return emitOpError("needs a positive k");
+  if (getStages().empty() || getStages().size() != getMaps().size())
+    return emitOpError("needs one region per stage");
+  bool stored = false;
+  for (auto [attr, region] : llvm::zip(getStages(), getMaps())) {
+    auto stage = cast<StageAttr>(attr);
+    if (!stage.getEpsilon().getType().isF32())
+      return emitOpError("needs an epsilon of f32");
+    if (failed(verifyElementRegion(*this, region, 1 + stage.getSides().size())))
+      return failure();
+    stored |= !stage.getStores().empty();
+  }
+  if (!stored)
+    return emitOpError("stores nothing");
+  return success();
+}
+
+SmallVector<OperandInfo> RowwiseKernelOp::operandInfos() {
+  SmallVector<OperandInfo> infos = {{"x", Role::Read, getK() * 4}};
+  for (auto [index, attr] : llvm::enumerate(getStages()))
+    for (auto [i, side] : llvm::enumerate(cast<StageAttr>(attr).getSides()))
+      infos.push_back({llvm::formatv("side{0}_{1}", index, i).str(), Role::Read,
+                       sideBytesPerRow(side, getK())});
+  for (auto [index, attr] : llvm::enumerate(getStages()))
+    for (auto [i, store] : llvm::enumerate(cast<StageAttr>(attr).getStores()))
+      infos.push_back({llvm::formatv("out{0}_{1}", index, i).str(), Role::Write,
+                       rowStoreBytes(store, getK())});
+  return infos;
+}
+StringRef RowwiseKernelOp::skeletonName() { return "rowwise"; }
+LaunchRows RowwiseKernelOp::launchRows() { return getRows(); }
+int64_t RowwiseKernelOp::weightBytes() {
+  int64_t bytes = 0;
+  for (Attribute attr : getStages())
+    for (Side side : cast<StageAttr>(attr).getSides())
+      bytes += side == Side::Column ? getK() * 4 : 0;
+  return bytes;
+}
+int64_t RowwiseKernelOp::macsPerRow() { return 0; }
+
+//===----------------------------------------------------------------------===//
+// gemm
+//===----------------------------------------------------------------------===//
+
+LogicalResult GemmKernelOp::verify() {
+  if (getK() <= 0)
+    return emitOpError("needs a positive k");
+  if (getSegments().empty() || getSegments().size() != getEpilogues().size())
+    return emitOpError("needs one region per segment");
+  for (auto [attr, region] : llvm::zip(getSegments(), getEpilogues())) {
+    auto segment = cast<SegmentAttr>(attr);
+    const kernels::FormatTraits &traits =
+        kernels::traitsOf(segment.getWeight().getFormat());
+    if (segment.getN() <= 0)
+      return emitOpError("needs a positive n in each segment");
+    if (getK() % traits.blockElems != 0)
+      return emitOpError("has k = ")
+             << getK() << ", not a multiple of " << StringRef(traits.mnemonic)
+             << "'s block";
+    bool floats = kernels::isFloatFormat(segment.getWeight().getFormat());
+    if (floats != (getInput() == Store::F32))
+      return emitOpError("needs q8 input for quantized weights and f32 input "
+                         "for float weights");
+    if (segment.getPaired() && segment.getN() % 16 != 0)
+      return emitOpError("pairs 16-row groups; n = ") << segment.getN();
+    if (segment.getStore() == Store::Q8 && segment.getN() % 32 != 0)
+      return emitOpError("stores whole q8 blocks; n = ") << segment.getN();
+    if (failed(verifyElementRegion(*this, region,
+                                   (segment.getPaired() ? 2 : 1) +
+                                       segment.getSides().size())))
+      return failure();
+  }
+  return success();
+}
+
+SmallVector<OperandInfo> GemmKernelOp::operandInfos() {
+  SmallVector<OperandInfo> infos = {
+      {"x", Role::Read, rowStoreBytes(getInput(), getK())}};
+  for (size_t i = 0; i < getSegments().size(); ++i)
+    infos.push_back({llvm::formatv("weight{0}", i).str(), Role::Read});
+  for (auto [index, attr] : llvm::enumerate(getSegments())) {
+    auto segment = cast<SegmentAttr>(attr);
+    for (auto [i, side] : llvm::enumerate(segment.getSides()))
+      infos.push_back({llvm::formatv("side{0}_{1}", index, i).str(), Role::Read,
+                       sideBytesPerRow(side, segment.getN())});
+  }
+  for (auto [index, attr] : llvm::enumerate(getSegments())) {
+    auto segment = cast<SegmentAttr>(attr);
+    infos.push_back({llvm::formatv("out{0}", index).str(), Role::Write,
+                     rowStoreBytes(segment.getStore(), segment.getN())});
+  }
+  return infos;
+}
+StringRef GemmKernelOp::skeletonName() { return "gemm"; }
+LaunchRows GemmKernelOp::launchRows() { return getRows(); }
+int64_t GemmKernelOp::weightBytes() {
+  int64_t bytes = 0;
+  for (Attribute attr : getSegments()) {
+    auto segment = cast<SegmentAttr>(attr);
+    int64_t rows = segment.getPaired() ? 2 * segment.getN() : segment.getN();
+    bytes += blockBytes(segment.getWeight(), rows, getK());
+    for (Side side : segment.getSides())
+      bytes += side == Side::Column ? segment.getN() * 4 : 0;
+  }
+  return bytes;
+}
+int64_t GemmKernelOp::macsPerRow() {
+  int64_t macs = 0;
+  for (Attribute attr : getSegments()) {
+    auto segment = cast<SegmentAttr>(attr);
+    macs += (segment.getPaired() ? 2 : 1) * segment.getN() * getK();
+  }
+  return macs;
+}
+
+//===----------------------------------------------------------------------===//
+// rope_append, attention
+//===----------------------------------------------------------------------===//
+
+LogicalResult RopeAppendKernelOp::verify() {
+  if (getHeads() <= 0 || getKvHeads() <= 0 || getHeadDim() <= 0 ||
+      getHeads() % getKvHeads() != 0)
+    return emitOpError("needs heads in whole groups of kv_heads");
+  if (getRopePairs() < 0 || 2 * getRopePairs() > getHeadDim())
+    return emitOpError("rotates at most head_dim / 2 pairs");
+  if (!isCacheElement(getElement()))
+    return emitOpError("stores f16 or f32, not ") << getElement();
+  return success();
+}
+
+SmallVector<OperandInfo> RopeAppendKernelOp::operandInfos() {
+  int64_t q = getHeads() * getHeadDim() * 4,
+          kv = getKvHeads() * getHeadDim() * 4;
+  SmallVector<OperandInfo> infos = {
+      {"q", Role::Read, q}, {"k", Role::Read, kv}, {"v", Role::Read, kv}};
+  if (getRopePairs() > 0)
+    infos.push_back({"table", Role::Read});
+  if (getQkNorm()) {
+    infos.push_back({"q_norm", Role::Read});
+    infos.push_back({"k_norm", Role::Read});
+  }
+  infos.push_back({"k_pool", Role::Write});
+  infos.push_back({"v_pool", Role::Write});
+  infos.push_back({"q_out", Role::Write, q});
+  return infos;
+}
+StringRef RopeAppendKernelOp::skeletonName() { return "rope_append"; }
+LaunchRows RopeAppendKernelOp::launchRows() { return LaunchRows::Tokens; }
+int64_t RopeAppendKernelOp::weightBytes() {
+  return getQkNorm() ? 2 * getHeadDim() * 4 : 0;
+}
+int64_t RopeAppendKernelOp::macsPerRow() { return 0; }
+
+LogicalResult AttentionKernelOp::verify() {
+  if (getHeads() <= 0 || getKvHeads() <= 0 || getHeadDim() <= 0 ||
+      getHeads() % getKvHeads() != 0)
+    return emitOpError("needs heads in whole groups of kv_heads");
+  if (getChunk() <= 0 || getChunk() % pageTokens != 0)
+    return emitOpError("needs a chunk of whole pages");
+  if (!isCacheElement(getElement()))
+    return emitOpError("reads f16 or f32, not ") << getElement();
+  if (getStore() == Store::Q8 &&
+      (getHeads() / getKvHeads() * getHeadDim()) % activationBlockElems != 0)
+    return emitOpError("stores whole q8 blocks per KV head");
+  return success();
+}
+
+SmallVector<OperandInfo> AttentionKernelOp::operandInfos() {
+  int64_t n = getHeads() * getHeadDim();
+  return {{"q", Role::Read, n * 4},
+          {"k_pool", Role::Read},
+          {"v_pool", Role::Read},
+          {"partials", Role::Write},
+          {"out", Role::Write, rowStoreBytes(getStore(), n)}};
+}
+StringRef AttentionKernelOp::skeletonName() { return "attention"; }
+LaunchRows AttentionKernelOp::launchRows() { return LaunchRows::Work; }
+int64_t AttentionKernelOp::weightBytes() { return 0; }
+int64_t AttentionKernelOp::macsPerRow() { return 0; }
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+LogicalResult WeightRefOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return success(lookupWeight(*this, getWeightAttr(), symbols) != nullptr);
+}
+
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  Operation *callee = symbols.lookupNearestSymbolFrom(
+      (*this)->getParentOfType<ModuleOp>(), getKernelAttr());
+  auto kernel = dyn_cast_or_null<KernelOpInterface>(callee);
+  if (!kernel)
+    return emitOpError("names ")
+           << getKernelAttr() << ", which is not a kernel";
+  size_t expected = kernel.operandInfos().size();
+  if (getBuffers().size() != expected)
+    return emitOpError("passes ")
+           << getBuffers().size() << " buffers to " << getKernelAttr()
+           << ", which takes " << expected;
+  return success();
+}
