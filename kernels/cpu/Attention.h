@@ -1,0 +1,255 @@
+/// \file
+/// Skeleton `attention`: the step's rows over a paged KV group
+/// (kernel.attention of ir/kernel/KernelOps.td). Operands: q f32
+/// [T, heads * headDim] (scaled), the layer's K and V in page 0 of the group's
+/// pool, partials f32 [C][heads][headDim + 2] (o, m, l), out
+/// [T, heads * headDim] stored as `store` says.
+///
+/// Work is args->attentionWork[group]; a unit is one item for one KV head and
+/// all query heads that share it. Of an item with partials, row r and chunk c
+/// (both counted from its first) have partial set
+/// `partial + r * chunkCount + c`; l = 0 says that the row saw nothing of the
+/// chunk. Items with the same counter are neighbours in the list, in the order
+/// of their chunks, and have the same rows.
+#ifndef LATHE_KERNELS_CPU_ATTENTION_H
+#define LATHE_KERNELS_CPU_ATTENTION_H
+
+#include "kernels/cpu/AttentionTile.h"
+#include "kernels/cpu/Quantize.h"
+
+namespace lathe::kernels::inline LATHE_ISA {
+
+/// One KV head of an attention kernel, for one thread.
+template <typename K> struct AttentionRun {
+  using Cache = CacheElement<typename K::Element>;
+  static constexpr i64 headDim = K::headDim, chunk = K::chunk;
+  static constexpr i64 perKv = K::heads / K::kvHeads;
+  static constexpr i64 chunkPages = chunk / i64(pageTokens);
+  static constexpr i64 outWidth = perKv * headDim;
+  static_assert(K::store == Store::F32 || outWidth % 32 == 0,
+                "an activation block has one producer");
+  using Result = ChunkResult<headDim>;
+
+  /// Queries of a full tile, and of the tile for few.
+  static constexpr u32 fullTile = attentionQueries;
+  static constexpr u32 smallTile = perKv < fullTile ? u32(perKv) : fullTile;
+  /// Rows whose queries share one pass over the keys.
+  static constexpr i64 passRows = perKv >= 64 ? 1 : 64 / perKv;
+  static constexpr i64 passQueries =
+      ceilDivide(passRows * perKv, i64(fullTile)) * fullTile;
+
+  const StepArgs *args;
+  const f32 *q;
+  const void *keys;
+  const void *values;
+  f32 *partials;
+  void *out;
+  i64 kvHead;
+
+  /// An item that folds as it goes.
+  void runFolding(const AttentionWork &item) const {
+    for (i64 row = 0; row < item.rowCount; row += passRows) {
+      i64 rows = countFrom(item, row);
+      Result folded[passQueries];
+      for (i64 i = 0; i < rows * perKv; ++i)
+        folded[i].l = 0;
+      overChunks(item, row, rows, [&](i64, i64 query, const Result &result) {
+        fold(folded[query], result.o, result.m, result.l);
+      });
+      for (i64 r = 0; r < rows; ++r)
+        finishRow(i64(item.firstRow) + row + r, folded + r * perKv);
+    }
+  }
+
+  /// An item with partials; the last of its siblings folds them all.
+  void runPartial(const AttentionWorkList &list, i64 at) const {
+    const AttentionWork &item = list.items[at];
+    for (i64 row = 0; row < item.rowCount; row += passRows)
+      overChunks(item, row, countFrom(item, row),
+                 [&](i64 c, i64 query, const Result &result) {
+                   f32 *to =
+                       partialAt(item, row + query / perKv, c, query % perKv);
+                   __builtin_memcpy(to, result.o, headDim * sizeof(f32));
+                   to[headDim] = result.m;
+                   to[headDim + 1] = result.l;
+                 });
+    u32 *counter = list.counters + u64(item.counter) * K::kvHeads + kvHead;
+    if (__atomic_add_fetch(counter, 1, __ATOMIC_ACQ_REL) != item.siblings)
+      return;
+    __atomic_store_n(counter, 0, __ATOMIC_RELAXED);
+    i64 first = at;
+    while (first > 0 && isSibling(list.items[first - 1], item))
+      --first;
+    for (i64 row = 0; row < item.rowCount; ++row) {
+      Result folded[perKv];
+      for (i64 head = 0; head < perKv; ++head) {
+        folded[head].l = 0;
+        for (i64 s = first; s < first + item.siblings; ++s)
+          for (i64 c = 0; c < list.items[s].chunkCount; ++c) {
+            const f32 *from = partialAt(list.items[s], row, c, head);
+            fold(folded[head], from, from[headDim], from[headDim + 1]);
+          }
+      }
+      finishRow(i64(item.firstRow) + row, folded);
+    }
+  }
+
+private:
+  static bool isSibling(const AttentionWork &a, const AttentionWork &b) {
+    return a.partial != ~0u && a.counter == b.counter;
+  }
+
+  static i64 countFrom(const AttentionWork &item, i64 row) {
+    i64 rows = i64(item.rowCount) - row;
+    return rows < passRows ? rows : passRows;
+  }
+
+  f32 *partialAt(const AttentionWork &item, i64 row, i64 c, i64 head) const {
+    i64 set = i64(item.partial) + row * item.chunkCount + c;
+    return partials + (set * K::heads + kvHead * perKv + head) * (headDim + 2);
+  }
+
+  /// Appends a chunk to what is already folded.
+  static LATHE_INLINE void fold(Result &left, const f32 *o, f32 m, f32 l) {
+    if (l == 0)
+      return;
+    if (left.l == 0) {
+      __builtin_memcpy(left.o, o, headDim * sizeof(f32));
+      left.m = m;
+      left.l = l;
+      return;
+    }
+    f32 top = left.m > m ? left.m : m;
+    f32 a = expScalar(left.m - top), b = expScalar(m - top);
+    left.l = fmaScalar(left.l, a, l * b);
+    left.m = top;
+    for (i64 d = 0; d < headDim; d += width) {
+      Floats right = loadFirst(o + d, headDim - d) * Floats::splat(b);
+      store(left.o + d, fma(load<Floats>(left.o + d), Floats::splat(a), right));
+    }
+  }
+
+  /// Runs the chunks of an item for `rows` rows from `row` on (both counted in
+  /// the item) and hands each query's result to body(chunk, query, result).
+  template <typename Body>
+  void overChunks(const AttentionWork &item, i64 row, i64 rows,
+                  Body body) const {
+    i64 queries = rows * perKv;
+    alignas(64) f32 panel[passQueries * headDim];
+    forTiles(queries, [&]<u32 Q>(i64 at) {
+      f32 *to = panel + at * headDim;
+      for (u32 i = 0; i < Q; ++i) {
+        // A tile that is not full repeats its last query.
+        i64 query = at + i < queries ? at + i : queries - 1;
+        const f32 *from =
+            q + ((item.firstRow + row + query / perKv) * K::heads +
+                 kvHead * perKv + query % perKv) *
+                    headDim;
+        for (i64 d = 0; d < headDim; ++d)
+          to[d * Q + i] = from[d];
+      }
+    });
+    const KvGroupArgs &group = args->groups[K::group];
+    const i32 *positions = args->positions + item.firstRow + row;
+    for (i64 c = 0; c < item.chunkCount; ++c) {
+      i64 start = (item.firstChunk + c) * chunk;
+      const void *keyPages[chunkPages], *valuePages[chunkPages];
+      i64 endPage =
+          ceilDivide(positions[rows - 1] + 1 - start, i64(pageTokens));
+      // Pages that no row sees need not exist.
+      for (i64 p = firstPage(positions[0], start);
+           p < endPage && p < chunkPages; ++p) {
+        u64 page = pageOf(group, item.sequence, start + p * i64(pageTokens));
+        keyPages[p] = headInPage<typename K::Element, K::pageBytes, headDim>(
+            keys, page, kvHead);
+        valuePages[p] = headInPage<typename K::Element, K::pageBytes, headDim>(
+            values, page, kvHead);
+      }
+      forTiles(queries, [&]<u32 Q>(i64 at) {
+        Visible visible[Q];
+        for (u32 i = 0; i < Q; ++i)
+          visible[i] = at + i < queries
+                           ? visibleIn(positions[(at + i) / perKv], start)
+                           : Visible{0, 0};
+        Result results[Q];
+        AttentionTile<K, Q>::run(panel + at * headDim, visible, keyPages,
+                                 valuePages, results);
+        for (u32 i = 0; i < Q && at + i < queries; ++i)
+          body(c, at + i, results[i]);
+      });
+    }
+  }
+
+  /// The first page of a chunk that a row at `position` or later sees.
+  static i64 firstPage(i64 position, i64 start) {
+    if (K::window == 0 || position - K::window + 1 <= start)
+      return 0;
+    return (position - K::window + 1 - start) / i64(pageTokens);
+  }
+
+  static LATHE_INLINE Visible visibleIn(i64 position, i64 start) {
+    i64 lo = 0, hi = position + 1 - start;
+    if (K::window > 0 && position + 1 - K::window > start)
+      lo = position + 1 - K::window - start;
+    return {i32(lo < chunk ? lo : chunk), i32(hi < chunk ? hi : chunk)};
+  }
+
+  /// Calls body<Q>(first query) for tiles that cover `queries`.
+  template <typename Body>
+  static LATHE_INLINE void forTiles(i64 queries, Body body) {
+    i64 at = 0;
+    for (; queries - at > i64(smallTile); at += fullTile)
+      body.template operator()<fullTile>(at);
+    if (at < queries)
+      body.template operator()<smallTile>(at);
+  }
+
+  /// Writes one row of this KV head's query heads.
+  void finishRow(i64 row, const Result *folded) const {
+    alignas(64) f32 done[ceilDivide(outWidth, 16) * 16];
+    for (i64 head = 0; head < perKv; ++head) {
+      Floats inverse = Floats::splat(1) / Floats::splat(folded[head].l);
+      for (i64 d = 0; d < headDim; d += width)
+        storeFirst(done + head * headDim + d,
+                   loadFirst(folded[head].o + d, headDim - d) * inverse,
+                   headDim - d);
+    }
+    i64 column = kvHead * outWidth;
+    if constexpr (K::store == Store::F32) {
+      __builtin_memcpy(static_cast<f32 *>(out) + row * K::heads * headDim +
+                           column,
+                       done, outWidth * sizeof(f32));
+    } else {
+      ActivationBlock *to = static_cast<ActivationBlock *>(out) +
+                            (row * K::heads * headDim + column) / 32;
+      for (i64 d = 0; d < outWidth; d += 32)
+        quantizeBlock(done + d, to + d / 32);
+    }
+  }
+};
+
+/// The part of thread `thread` of the work list.
+template <typename K>
+void attention(const StepArgs *args, const void *const *operands, u32,
+               u32 thread, u32 threads) {
+  const AttentionWorkList &list = args->attentionWork[K::group];
+  Range range = splitEvenly(i64(list.count) * K::kvHeads, thread, threads);
+  for (i64 unit = range.begin; unit < range.end; ++unit) {
+    i64 at = unit / K::kvHeads;
+    AttentionRun<K> run = {args,
+                           static_cast<const f32 *>(operands[0]),
+                           operands[1],
+                           operands[2],
+                           static_cast<f32 *>(const_cast<void *>(operands[3])),
+                           const_cast<void *>(operands[4]),
+                           unit % K::kvHeads};
+    if (list.items[at].partial == ~0u)
+      run.runFolding(list.items[at]);
+    else
+      run.runPartial(list, at);
+  }
+}
+
+} // namespace lathe::kernels::inline LATHE_ISA
+
+#endif // LATHE_KERNELS_CPU_ATTENTION_H

@@ -1,0 +1,136 @@
+/// \file
+/// Skeleton `rope_append`: QK-norm, rotary embedding, query scale, and KV
+/// append (kernel.rope_append of ir/kernel/KernelOps.td). Operands: q f32
+/// [T, heads * headDim], k and v f32 [T, kvHeads * headDim], the rope table
+/// f32 [context, ropePairs, 2] (absent if ropePairs is 0), the q-norm and
+/// k-norm weights f32 [headDim] (absent unless qkNorm), the layer's K and V in
+/// page 0 of the group's pool, q out f32 [T, heads * headDim].
+#ifndef LATHE_KERNELS_CPU_ROPEAPPEND_H
+#define LATHE_KERNELS_CPU_ROPEAPPEND_H
+
+#include "kernels/cpu/KvCache.h"
+#include "kernels/cpu/Math.h"
+
+namespace lathe::kernels::inline LATHE_ISA {
+
+/// The rope table's entry for one position, cosines and sines apart.
+template <i64 pairs> struct RopeEntry {
+  static constexpr i64 padded = ceilDivide(pairs < 1 ? 1 : pairs, 16) * 16;
+  alignas(64) f32 cosine[padded] = {};
+  alignas(64) f32 sine[padded] = {};
+
+  explicit RopeEntry(const f32 *entry) {
+    for (i64 i = 0; i < pairs; ++i) {
+      cosine[i] = entry[2 * i];
+      sine[i] = entry[2 * i + 1];
+    }
+  }
+};
+
+/// Rotates the first 2 * pairs values of a head in place: pairs (i, i + pairs)
+/// if `inHalves`, else (2i, 2i + 1).
+template <i64 pairs, bool inHalves>
+inline void rotate(f32 *head, const RopeEntry<pairs> &entry) {
+  constexpr i64 padded = RopeEntry<pairs>::padded;
+  constexpr i64 step = inHalves ? 1 : 2, second = inHalves ? pairs : 1;
+  alignas(64) f32 a[padded] = {}, b[padded] = {};
+  for (i64 i = 0; i < pairs; ++i) {
+    a[i] = head[step * i];
+    b[i] = head[step * i + second];
+  }
+  for (i64 i = 0; i < padded; i += width) {
+    Floats x0 = load<Floats>(a + i), x1 = load<Floats>(b + i);
+    Floats c = load<Floats>(entry.cosine + i), s = load<Floats>(entry.sine + i);
+    store(a + i, fma(x0, c, -(x1 * s)));
+    store(b + i, fma(x1, c, x0 * s));
+  }
+  for (i64 i = 0; i < pairs; ++i) {
+    head[step * i] = a[i];
+    head[step * i + second] = b[i];
+  }
+}
+
+/// Norms one head in place.
+template <i64 headDim>
+inline void normHead(f32 *head, const f32 *weight, f32 epsilon) {
+  Floats factor = Floats::splat(rmsFactor(head, headDim, epsilon));
+  for (i64 d = 0; d < headDim; d += width)
+    storeFirst(head + d,
+               loadFirst(head + d, headDim - d) * factor *
+                   loadFirst(weight + d, headDim - d),
+               headDim - d);
+}
+
+/// The part of thread `thread` of all (row, KV head) pairs.
+template <typename K>
+void ropeAppend(const StepArgs *args, const void *const *operands, u32 rows,
+                u32 thread, u32 threads) {
+  using Cache = CacheElement<typename K::Element>;
+  using Type = typename Cache::Type;
+  constexpr i64 headDim = K::headDim, pairs = K::ropePairs;
+  constexpr i64 padded = ceilDivide(headDim, 16) * 16;
+  constexpr i64 perKv = K::heads / K::kvHeads;
+  constexpr u32 tableAt = 3, normAt = tableAt + (pairs > 0 ? 1 : 0);
+  constexpr u32 poolAt = normAt + (K::qkNorm ? 2 : 0);
+  const f32 *q = static_cast<const f32 *>(operands[0]);
+  const f32 *k = static_cast<const f32 *>(operands[1]);
+  const f32 *v = static_cast<const f32 *>(operands[2]);
+  f32 *qOut = static_cast<f32 *>(const_cast<void *>(operands[poolAt + 2]));
+  const KvGroupArgs &group = args->groups[K::group];
+
+  Range range = splitEvenly(i64(rows) * K::kvHeads, thread, threads);
+  for (i64 at = range.begin; at < range.end; ++at) {
+    i64 row = at / K::kvHeads, kvHead = at % K::kvHeads;
+    i64 position = args->positions[row];
+    const f32 *entryAt = nullptr;
+    if constexpr (pairs > 0)
+      entryAt =
+          static_cast<const f32 *>(operands[tableAt]) + position * pairs * 2;
+    RopeEntry<pairs> entry(entryAt);
+    alignas(64) f32 head[padded] = {};
+    auto prepare = [&](const f32 *from, u32 norm) {
+      __builtin_memcpy(head, from, headDim * sizeof(f32));
+      if constexpr (K::qkNorm)
+        normHead<headDim>(head, static_cast<const f32 *>(operands[norm]),
+                          K::epsilon);
+      if constexpr (pairs > 0)
+        rotate<pairs, K::ropeHalves>(head, entry);
+    };
+
+    for (i64 h = kvHead * perKv; h < (kvHead + 1) * perKv; ++h) {
+      i64 offset = (row * K::heads + h) * headDim;
+      prepare(q + offset, normAt);
+      for (i64 d = 0; d < headDim; d += width)
+        storeFirst(qOut + offset + d,
+                   load<Floats>(head + d) * Floats::splat(K::qScale),
+                   headDim - d);
+    }
+
+    u64 page = pageOf(group, args->rowSequence[row], position);
+    i64 token = position % i64(pageTokens);
+    i64 offset = (row * K::kvHeads + kvHead) * headDim;
+    alignas(64) Type converted[padded];
+    auto convert = [&] {
+      for (i64 d = 0; d < padded; d += width)
+        Cache::put(converted + d, load<Floats>(head + d));
+    };
+    prepare(k + offset, normAt + 1);
+    convert();
+    Type *keys = const_cast<Type *>(
+        headInPage<typename K::Element, K::pageBytes, headDim>(operands[poolAt],
+                                                               page, kvHead));
+    for (i64 d = 0; d < headDim; ++d)
+      keys[d * i64(pageTokens) + token] = converted[d];
+    __builtin_memcpy(head, v + offset, headDim * sizeof(f32));
+    convert();
+    Type *values = const_cast<Type *>(
+        headInPage<typename K::Element, K::pageBytes, headDim>(
+            operands[poolAt + 1], page, kvHead));
+    __builtin_memcpy(values + token * headDim, converted,
+                     headDim * sizeof(Type));
+  }
+}
+
+} // namespace lathe::kernels::inline LATHE_ISA
+
+#endif // LATHE_KERNELS_CPU_ROPEAPPEND_H

@@ -1,0 +1,229 @@
+/// \file
+/// Skeleton `gemm`: x · Wᵀ with epilogues, over segments of columns
+/// (kernel.gemm of ir/kernel/KernelOps.td). The printed structure gives k,
+/// input and Segments; operands are x, then one weight per segment, then per
+/// segment its sides, then one output per segment.
+///
+/// Threads split the concatenated columns in *units* of 32 outputs: two groups
+/// of 16 weight rows, four if the segment is paired. A row's result depends on
+/// neither the split nor on how rows are put into tiles.
+#ifndef LATHE_KERNELS_CPU_GEMM_GEMM_H
+#define LATHE_KERNELS_CPU_GEMM_GEMM_H
+
+#include "kernels/cpu/Quantize.h"
+#include "kernels/cpu/Skeleton.h"
+#include "kernels/cpu/gemm/FloatTile.h"
+#include "kernels/cpu/gemm/QuantTile.h"
+
+namespace lathe::kernels::inline LATHE_ISA {
+
+/// The tile of a format.
+template <Format format> struct TileOf {
+  using Type = QuantTile<format>;
+};
+template <> struct TileOf<Format::F32> {
+  using Type = FloatTile<Format::F32>;
+};
+template <> struct TileOf<Format::F16> {
+  using Type = FloatTile<Format::F16>;
+};
+template <> struct TileOf<Format::BF16> {
+  using Type = FloatTile<Format::BF16>;
+};
+
+/// Weight groups read at once for one activation row, far apart: more streams
+/// in flight use more of the memory's bandwidth.
+inline constexpr u32 streams = 4;
+
+/// One segment of a gemm, for one thread.
+template <typename K, typename Seg> struct SegmentRun {
+  using Tile = typename TileOf<Seg::format>::Type;
+  using Block = typename Tile::Block;
+  using Item = typename Tile::Item;
+  using Input = typename Tile::Input;
+  static_assert((K::input == Store::F32) ==
+                    (Seg::format == Format::F32 || Seg::format == Format::F16 ||
+                     Seg::format == Format::BF16),
+                "float weights take f32 activations, quantized ones q8");
+
+  static constexpr i64 units = ceilDivide(Seg::n, 32);
+  static constexpr i64 unitGroups = Seg::paired ? 4 : 2;
+  static constexpr i64 groups = (Seg::paired ? 2 : 1) * ceilDivide(Seg::n, 16);
+  static constexpr i64 unitRows = 16 * unitGroups;
+  static constexpr i64 items = Tile::itemsOf(K::k);
+  static constexpr i64 groupBlocks = Tile::blocksOf(K::k);
+  /// Elements of `Input` from one row to the next.
+  static constexpr i64 inputStride = K::input == Store::F32 ? K::k : K::k / 32;
+  /// Rows whose activations are prepared together: about half of a small L2.
+  static constexpr i64 panelRows = [] {
+    i64 rows = (128 << 10) / (items * i64(sizeof(Item))) / 8 * 8;
+    return rows < 8 ? 8 : rows > 128 ? 128 : rows;
+  }();
+
+  const Block *weight;
+  const void *const *sides;
+  void *out;
+
+  void run(const Input *x, i64 rows, Range range) const {
+    alignas(64) Item panel[panelRows * items];
+    for (i64 row = 0; row < rows; row += panelRows) {
+      i64 count = rows - row < panelRows ? rows - row : panelRows;
+      forTiles(count, [&]<u32 M>(i64 at) __attribute__((always_inline)) {
+        Tile::template prepare<M>(x + (row + at) * inputStride, inputStride,
+                                  items, panel + at * items);
+      });
+      i64 unit = range.begin;
+      if (count == 1)
+        unit = runStreams(panel, row, range);
+      for (; unit < range.end; ++unit)
+        forTiles(count, [&]<u32 M>(i64 at) __attribute__((always_inline)) {
+          runUnit<M>(panel + at * items, row + at, unit);
+        });
+    }
+  }
+
+private:
+  /// Calls body<M>(first row) for tiles that cover `count` rows.
+  template <typename Body>
+  static LATHE_INLINE void forTiles(i64 count, Body body) {
+    i64 at = 0;
+    if constexpr (Tile::maxRows >= 8)
+      for (; at + 8 <= count; at += 8)
+        body.template operator()<8>(at);
+    for (; at + 4 <= count; at += 4)
+      body.template operator()<4>(at);
+    if (at + 2 <= count) {
+      body.template operator()<2>(at);
+      at += 2;
+    }
+    if (at < count)
+      body.template operator()<1>(at);
+  }
+
+  const Block *groupOf(i64 group) const { return weight + group * groupBlocks; }
+
+  /// One row times as many units as fit `streams` equal runs of the range;
+  /// returns the first unit that is left.
+  i64 runStreams(const Item *a, i64 row, Range range) const {
+    i64 run = (range.end - range.begin) / streams;
+    // The last unit of a segment may lack groups.
+    if (range.end == units && groups < units * unitGroups && run > 0 &&
+        range.begin + run * streams == range.end)
+      --run;
+    for (i64 i = 0; i < run; ++i) {
+      alignas(64) f32 sums[streams][unitRows];
+      for (i64 g = 0; g < unitGroups; ++g) {
+        const Block *at[streams];
+        f32 *to[streams];
+        for (u32 s = 0; s < streams; ++s) {
+          at[s] = groupOf((range.begin + s * run + i) * unitGroups + g);
+          to[s] = sums[s] + 16 * g;
+        }
+        Tile::template run<1, streams>(at, K::k, a, to, 0);
+      }
+      for (u32 s = 0; s < streams; ++s)
+        finish(sums[s], 1, row, range.begin + s * run + i);
+    }
+    return range.begin + run * streams;
+  }
+
+  /// M rows times one unit.
+  template <u32 M>
+  LATHE_INLINE void runUnit(const Item *a, i64 row, i64 unit) const {
+    // Two groups at once where that leaves registers.
+    constexpr i64 together = M <= 2 ? 2 : 1;
+    alignas(64) f32 sums[M][unitRows];
+    for (i64 g = 0; g < unitGroups; g += together) {
+      i64 group = unit * unitGroups + g;
+      const Block *at[2] = {groupOf(group), groupOf(group + 1)};
+      f32 *to[2] = {sums[0] + 16 * g, sums[0] + 16 * g + 16};
+      if (group + together <= groups) {
+        Tile::template run<M, together>(at, K::k, a, to, unitRows);
+        continue;
+      }
+      for (i64 t = 0; t < together; ++t)
+        if (group + t < groups)
+          Tile::template run<M, 1>(at + t, K::k, a, to + t, unitRows);
+        else
+          for (u32 m = 0; m < M; ++m)
+            __builtin_memset(to[t] + m * unitRows, 0, 64);
+    }
+    finish(sums[0], M, row, unit);
+  }
+
+  /// The epilogue of `count` rows of a unit.
+  __attribute__((noinline)) void finish(const f32 *sums, i64 count, i64 row,
+                                        i64 unit) const {
+    i64 column = unit * 32;
+    i64 valid = Seg::n - column < 32 ? Seg::n - column : 32;
+    for (i64 m = 0; m < count; ++m, sums += unitRows) {
+      SideBlocks<Seg> side;
+      side.find(sides, Seg::n, row + m, column, valid);
+      alignas(64) f32 values[32];
+      LATHE_UNROLL
+      for (u32 c = 0; c < 32; c += width) {
+        Floats value;
+        if constexpr (Seg::paired) {
+          const f32 *pair = sums + c / 16 * 32 + c % 16;
+          value = applyMap<Seg>(side.blocks, c, load<Floats>(pair),
+                                load<Floats>(pair + 16));
+        } else {
+          value = applyMap<Seg>(side.blocks, c, load<Floats>(sums + c));
+        }
+        store(values + c, value);
+      }
+      storeUnit(values, row + m, unit, valid);
+    }
+  }
+
+  LATHE_INLINE void storeUnit(f32 *values, i64 row, i64 unit, i64 valid) const {
+    if constexpr (Seg::store == Store::F32) {
+      f32 *to = static_cast<f32 *>(out) + row * Seg::n + unit * 32;
+      if (__builtin_expect(valid == 32, 1))
+        __builtin_memcpy(to, values, 32 * sizeof(f32));
+      else
+        for (i64 c = 0; c < valid; ++c)
+          to[c] = values[c];
+    } else {
+      for (i64 c = valid; c < 32; ++c)
+        values[c] = 0;
+      quantizeBlock(values,
+                    static_cast<ActivationBlock *>(out) + row * units + unit);
+    }
+  }
+};
+
+/// The part of thread `thread` of a gemm over `rows` rows.
+template <typename K>
+void gemm(const StepArgs *, const void *const *operands, u32 rows, u32 thread,
+          u32 threads) {
+  using Segments = typename K::Segments;
+  constexpr u32 count = Segments::size;
+  i64 total = 0;
+  forEach<count>(
+      [&]<u32 s>() { total += ceilDivide(TypeAt<s, Segments>::n, 32); });
+  Range mine = splitEvenly(total, thread, threads);
+
+  i64 firstUnit = 0;
+  u32 sideAt = 1 + count, outAt = 1 + count;
+  forEach<count>([&]<u32 s>() { outAt += TypeAt<s, Segments>::sideCount; });
+  forEach<count>([&]<u32 s>() {
+    using Seg = TypeAt<s, Segments>;
+    using Run = SegmentRun<K, Seg>;
+    Range range = {mine.begin - firstUnit, mine.end - firstUnit};
+    range.begin = range.begin < 0 ? 0 : range.begin;
+    range.end = range.end > Run::units ? Run::units : range.end;
+    if (range.begin < range.end) {
+      Run run = {static_cast<const typename Run::Block *>(operands[1 + s]),
+                 operands + sideAt, const_cast<void *>(operands[outAt + s])};
+      run.run(static_cast<const typename Run::Input *>(operands[0]), rows,
+              range);
+    }
+    firstUnit += Run::units;
+    sideAt += Seg::sideCount;
+  });
+}
+
+} // namespace lathe::kernels::inline LATHE_ISA
+
+#endif // LATHE_KERNELS_CPU_GEMM_GEMM_H
