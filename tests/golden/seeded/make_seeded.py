@@ -5,16 +5,20 @@ Each is the same file, bit for bit, on every machine (see random_weights.py), so
 only seeds and golden values are committed. Needs Python 3.11 and numpy
 (Debian: python3-numpy). Files that are there and complete are left alone.
 
-usage: make_seeded.py OUT_DIR [NAME...]   (--list prints the names)
+usage: make_seeded.py OUT_DIR [--check] [NAME...]   (--list prints the names)
 """
 
 import argparse
+import hashlib
 import json
 import math
 import pathlib
 import sys
 
-import numpy
+try:
+    import numpy
+except ImportError:
+    sys.exit("make_seeded.py: numpy is missing (apt-get install python3-numpy)")
 
 import cases
 import gguf_file
@@ -177,6 +181,9 @@ def main() -> int:
     parser.add_argument("out", type=pathlib.Path, nargs="?")
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--list", action="store_true", help="print all names")
+    parser.add_argument(
+        "--check", action="store_true", help="compare the sums with golden.json"
+    )
     arguments = parser.parse_args()
     known = {case.name: case for case in cases.ALL}
     if arguments.list:
@@ -193,11 +200,21 @@ def main() -> int:
     sources = ["make_seeded.py", "cases.py", "gguf_file.py", "random_weights.py"]
     newest = max((HERE / s).stat().st_mtime_ns for s in sources)
     newest = max(newest, GOLDEN.stat().st_mtime_ns)
+    bad = 0
     for name in arguments.names or known:
         path = arguments.out / f"{name}.gguf"
         if not path.exists() or path.stat().st_mtime_ns < newest:
             make(known[name], golden[name]["seed"], path)
-    return 0
+        if arguments.check:
+            found = hashlib.sha256(path.read_bytes()).hexdigest()
+            expected = golden[name]["sha256"]
+            if found != expected:
+                print(
+                    f"make_seeded.py: {path} has SHA-256 {found}, expected {expected}",
+                    file=sys.stderr,
+                )
+                bad += 1
+    return 1 if bad else 0
 
 
 if __name__ == "__main__":
