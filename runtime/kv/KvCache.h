@@ -78,6 +78,8 @@ public:
   /// Positions in the cache, those of the step in progress included.
   u32 length() const { return positions; }
   u32 maxPositions() const { return limit; }
+  /// True if its pages are those of `pools`.
+  bool isIn(const KvCache &pools) const { return cache == &pools; }
 
   /// True if extend(rows) would succeed now.
   bool canExtend(u32 rows) const;

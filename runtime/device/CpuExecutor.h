@@ -1,0 +1,103 @@
+/// \file
+/// Runs the steps of an engine's program on a team of CPU threads.
+#ifndef LATHE_RUNTIME_DEVICE_CPUEXECUTOR_H
+#define LATHE_RUNTIME_DEVICE_CPUEXECUTOR_H
+
+#include "runtime/device/AttentionPlan.h"
+#include "runtime/device/Memory.h"
+#include "runtime/device/StepProgram.h"
+#include "runtime/device/ThreadTeam.h"
+#include "runtime/kv/KvCache.h"
+
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace lathe::runtime {
+
+/// The rows of one sequence in a batch.
+struct BatchSequence {
+  /// The sequence's cache, already extended by these tokens; null if the
+  /// program has no KV cache.
+  SequenceCache *cache = nullptr;
+  /// The tokens at positions cache->length() - tokens.size() and on (from 0 if
+  /// there is no cache).
+  std::span<const i32> tokens;
+};
+
+/// Executes `body` over ragged batches and `head` over rows of their results.
+/// After create() nothing allocates, locks or logs. One thread at a time; the
+/// team, the KV cache and the engine must outlive it.
+class CpuExecutor {
+public:
+  struct Capacities {
+    u32 rows = 0;      ///< Most token rows of a step, T; > 0.
+    u32 sequences = 1; ///< Most sequences of a step, S; > 0.
+  };
+
+  /// Sizes and maps the arena. `kv` is null if and only if the program has no
+  /// KV cache. Errors: Exhausted (the sizes overflow or the address space is
+  /// full), Internal (inconsistent arguments).
+  static Result<std::unique_ptr<CpuExecutor>>
+  create(StepProgram program, const Capacities &capacities, ThreadTeam &team,
+         KvCache *kv);
+
+  /// Bytes that create() maps for these capacities, logits included; saturates
+  /// at 2^64 - 1.
+  static u64 arenaBytes(const StepProgram &program,
+                        const Capacities &capacities, u32 threads);
+
+  /// Evaluates a batch: the caches' pages are written, hidden states are ready
+  /// for head(). `trace`, if not null, takes [launches of body][threads][2]
+  /// time stamps. Errors (nothing has run then): InvalidInput (a token outside
+  /// the vocabulary, a position past the context, more rows or sequences than
+  /// the capacities).
+  Result<void> step(std::span<const BatchSequence> batch, u64 *trace = nullptr);
+
+  /// Logits [rows.size()][vocab] of rows of the latest step, at most
+  /// maxHeadRows; each row is < the step's row count. Valid until the next
+  /// call. `trace` as in step(), for `head`.
+  const f32 *head(std::span<const u32> rows, u64 *trace = nullptr);
+
+  /// The final hidden state [hidden] of a row of the latest step.
+  std::span<const f32> hidden(u32 row) const {
+    return {hiddenStates + u64(row) * program.hidden, program.hidden};
+  }
+
+  const StepProgram &stepProgram() const { return program; }
+  const Capacities &capacities() const { return limits; }
+  u32 threads() const { return team->threads(); }
+
+private:
+  CpuExecutor(StepProgram program, const Capacities &capacities,
+              ThreadTeam &team, KvCache *kv);
+  Result<void> checkBatch(std::span<const BatchSequence> batch) const;
+  void fillBatch(std::span<const BatchSequence> batch);
+  void call(StepFunction function, u64 *trace);
+
+  StepProgram program;
+  Capacities limits;
+  ThreadTeam *team;
+  KvCache *kv;
+
+  MemoryRegion arena;
+  std::vector<u8 *> slots;
+  f32 *hiddenStates = nullptr; ///< [T][H], in the arena as the next two.
+  f32 *headInput = nullptr;    ///< [maxHeadRows][H]
+  f32 *logits = nullptr;       ///< [maxHeadRows][vocab]
+
+  std::vector<i32> tokens;
+  std::vector<i32> positions;
+  std::vector<u32> rowSequence;
+  std::vector<u32> sequenceStarts;
+  std::vector<SequenceRows> sequenceRows;
+  std::vector<std::vector<PageId>> pageTables; ///< [group][S][stride]
+  std::vector<KvGroupArgs> groupArgs;
+  std::vector<AttentionPlan> plans;
+  std::vector<AttentionWorkList> workLists;
+  StepArgs args{};
+};
+
+} // namespace lathe::runtime
+
+#endif // LATHE_RUNTIME_DEVICE_CPUEXECUTOR_H
