@@ -196,7 +196,7 @@ def main() -> int:
         action="store_true",
         help="keep the perplexities that the golden file has",
     )
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     for name in arguments.models:
         if name not in MODELS:
             parser.error(f"unknown model '{name}'")

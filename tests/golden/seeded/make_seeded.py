@@ -184,7 +184,7 @@ def main() -> int:
     parser.add_argument(
         "--check", action="store_true", help="compare the sums with golden.json"
     )
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     known = {case.name: case for case in cases.ALL}
     if arguments.list:
         print("\n".join(known))
