@@ -1,6 +1,7 @@
 // Well-formed files are read as written.
 #include "tests/unit/gguf/GgufTest.h"
 
+#include <cstdlib>
 #include <sys/stat.h>
 
 using namespace lathe::frontend;
@@ -44,6 +45,37 @@ TEST_F(ReadTest, TensorsAreDescribedAndLieWhereTheBytesAre) {
     EXPECT_EQ((*q)->offset % 32, 0u);
     EXPECT_EQ(file->findTensor("blk.0.é")->format, Format::Q6_K);
   }
+}
+
+// Seeds of the fuzz target, made by tests/fuzz/gguf/make_corpus.py.
+TEST_F(ReadTest, FilesOfTheGgufPackage) {
+  const char *source = std::getenv("LATHE_SOURCE_DIR");
+  std::string corpus =
+      std::string(source ? source : ".") + "/tests/fuzz/gguf/corpus/";
+  auto model = GgufFile::open(corpus + "model.gguf");
+  ASSERT_TRUE(model) << model.error().message;
+  EXPECT_EQ(model->getString("general.architecture").value(), "llama");
+  EXPECT_THAT(model->getU32PerLayer("llama.attention.head_count_kv", 2).value(),
+              testing::ElementsAre(1, 2));
+  EXPECT_EQ(model->getI64("test.i64").value(), INT64_MIN);
+  EXPECT_THAT(model->getStringArray("tokenizer.ggml.tokens").value(),
+              testing::ElementsAre("<s>", "a", "日本"));
+  EXPECT_EQ(model->find("test.nested")->elementType, GgufType::Array);
+  EXPECT_EQ(model->findTensor("token_embd.weight")->rows(), 3u);
+
+  auto formats = GgufFile::open(corpus + "formats.gguf");
+  ASSERT_TRUE(formats) << formats.error().message;
+  for (const auto &traits : lathe::kernels::formatTable) {
+    const GgufTensor *tensor =
+        formats->findTensor("w." + std::string(traits.name));
+    ASSERT_NE(tensor, nullptr) << traits.name;
+    EXPECT_EQ(tensor->format, traits.format);
+    EXPECT_EQ(tensor->k(), traits.blockElems);
+    EXPECT_EQ(tensor->rows(), 2u);
+  }
+  auto aligned = GgufFile::open(corpus + "aligned.gguf");
+  ASSERT_TRUE(aligned) << aligned.error().message;
+  EXPECT_EQ(aligned->tensors()[2].offset % 64, 0u);
 }
 
 // B14: an absent output matrix is the models' business, not an error here.
