@@ -1,0 +1,104 @@
+#include "runtime/sample/Sampler.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace lathe::runtime {
+
+Result<Sampler> Sampler::create(SamplerOptions options, u32 vocab) {
+  auto check = [](bool good, const char *name, f32 value,
+                  const char *range) -> Result<void> {
+    if (good)
+      return {};
+    return fail(ErrorKind::InvalidInput, "{} is {}; expected {}", name, value,
+                range);
+  };
+  f32 t = options.temperature, p = options.topP, m = options.minP;
+  f32 r = options.repetitionPenalty;
+  for (auto checked :
+       {check(std::isfinite(t) && t >= 0, "temperature", t, "0 or more"),
+        check(p > 0 && p <= 1, "top-p", p, "more than 0, at most 1"),
+        check(m >= 0 && m < 1, "min-p", m, "0 or more, less than 1"),
+        check(std::isfinite(r) && r > 0 && std::isfinite(1 / r),
+              "repetition penalty", r, "more than 0"),
+        check(std::isfinite(options.presencePenalty), "presence penalty",
+              options.presencePenalty, "a number"),
+        check(std::isfinite(options.frequencyPenalty), "frequency penalty",
+              options.frequencyPenalty, "a number")})
+    if (!checked)
+      return failFrom(checked);
+  for (auto [token, bias] : options.bias) {
+    if (token < 0 || u32(token) >= vocab)
+      return fail(ErrorKind::InvalidInput,
+                  "logit bias for token id {}, which is not in the vocabulary "
+                  "of {}",
+                  token, vocab);
+    if (std::isnan(bias) || bias > std::numeric_limits<f32>::max())
+      return fail(ErrorKind::InvalidInput,
+                  "logit bias of token {} is {}; expected a number or -inf",
+                  token, bias);
+  }
+  Sampler sampler;
+  std::sort(options.bias.begin(), options.bias.end());
+  sampler.settings = std::move(options);
+  sampler.vocab = vocab;
+  sampler.hasPenalties = r != 1 || sampler.settings.presencePenalty != 0 ||
+                         sampler.settings.frequencyPenalty != 0;
+  return sampler;
+}
+
+void Sampler::makeEdits(std::span<const f32> logits,
+                        std::span<const i32> history) {
+  edits.clear();
+  window.clear();
+  if (hasPenalties) {
+    u64 count = settings.penaltyWindow == 0
+                    ? history.size()
+                    : std::min<u64>(history.size(), settings.penaltyWindow);
+    auto tail = history.last(count);
+    window.assign(tail.begin(), tail.end());
+    std::sort(window.begin(), window.end());
+  }
+  // Merges two lists sorted by token: the window and the biases.
+  size_t w = 0, b = 0;
+  const auto &bias = settings.bias;
+  while (w < window.size() || b < bias.size()) {
+    i32 token =
+        w < window.size() && (b == bias.size() || window[w] <= bias[b].first)
+            ? window[w]
+            : bias[b].first;
+    PickEdit edit{.token = token, .addend = 0, .factor = 1};
+    u32 occurrences = 0;
+    for (; w < window.size() && window[w] == token; ++w)
+      ++occurrences;
+    if (occurrences != 0) {
+      edit.factor = logits[u32(token)] > 0 ? 1 / settings.repetitionPenalty
+                                           : settings.repetitionPenalty;
+      edit.addend -= settings.presencePenalty;
+      edit.addend -= settings.frequencyPenalty * f32(occurrences);
+    }
+    for (; b < bias.size() && bias[b].first == token; ++b)
+      edit.addend += bias[b].second;
+    edits.push_back(edit);
+  }
+}
+
+Result<PickResult> Sampler::sample(std::span<const f32> logits,
+                                   std::span<const i32> history,
+                                   const u32 *allowed) {
+  if (logits.size() != vocab)
+    return fail(ErrorKind::Internal, "{} logits for a vocabulary of {}",
+                logits.size(), vocab);
+  makeEdits(logits, history);
+  PickArgs args{.temperature = settings.temperature,
+                .minP = settings.minP,
+                .topK = settings.topK,
+                .position = u32(history.size()),
+                .seed = settings.seed,
+                .edits = edits.data(),
+                .editCount = edits.size(),
+                .allowed = allowed};
+  return pickFromLogits(logits, args, scratch, settings.topP);
+}
+
+} // namespace lathe::runtime
