@@ -71,20 +71,23 @@ void combine(AttentionPartial &left, const AttentionPartial &right) {
 
 void attentionRow(const AttentionShape &shape, const f32 *query, const u8 *keys,
                   const u8 *values, u32 position, f32 *out) {
-  std::optional<AttentionPartial> all;
-  for (u32 chunk = 0; chunk <= position / shape.chunk; ++chunk) {
+  AttentionPartial all;
+  bool first = true;
+  u32 chunks = position / shape.chunk + 1;
+  for (u32 chunk = 0; chunk < chunks; ++chunk) {
     std::optional<AttentionPartial> next =
         attentionChunk(shape, query, keys, values, position, chunk);
     if (!next)
       continue;
-    if (all)
-      combine(*all, *next);
+    if (first)
+      all = *next;
     else
-      all = std::move(next);
+      combine(all, *next);
+    first = false;
   }
-  f32 inverse = 1.0f / all->l;
+  f32 inverse = 1.0f / all.l;
   for (u64 d = 0; d < shape.headDim; ++d)
-    out[d] = all->o[d] * inverse;
+    out[d] = all.o[d] * inverse;
 }
 
 } // namespace lathe::contract

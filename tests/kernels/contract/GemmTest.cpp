@@ -171,7 +171,8 @@ TEST(GemmRow, QuantizedFormatsAreWithinTheirBoundOfDouble) {
         dequantizeRow(traits.format, row.data(), k, w.data());
         f64 exact = 0, magnitudes = 0, rounded = 0;
         for (u64 i = 0; i < k; ++i) {
-          f64 term = f64(w[i]) * (f64(a[i / 32].d) * a[i / 32].q[i % 32]);
+          const ActivationBlock &block = a[i / 32];
+          f64 term = f64(w[i]) * (f64(block.d) * block.q[i % 32]);
           exact += term;
           rounded += std::fabs(term);
         }

@@ -23,6 +23,9 @@ static i32 bits(u32 value, int shift, int width) {
   return i32(value >> shift & ((1u << width) - 1));
 }
 
+/// A byte in two's complement.
+static i32 signedByte(u8 byte) { return byte < 128 ? byte : byte - 256; }
+
 /// The 4-bit code i of 32 in 16 bytes: low nibbles first, then high ones.
 static i32 nibble(const u8 *qs, int i) {
   return bits(qs[i % 16], 4 * (i / 16), 4);
@@ -63,7 +66,7 @@ static WeightBlock decodeSmall(Format format, const u8 *weightRow, u64 index) {
       w = nibble(b + 8, i) | bits(read32(b + 4), i, 1) << 4;
       break;
     case Format::Q8_0: // d, qs[32]
-      w = i8(b[2 + i]);
+      w = signedByte(b[2 + i]);
       break;
     case Format::IQ4_NL: // d, qs[16]
       w = iq4Values[nibble(b + 2, i)];
@@ -121,7 +124,7 @@ static WeightBlock decodeSuper(Format format, const u8 *b, int j) {
   case Format::Q6_K: // ql[128], qh[64], scales[16], d
     block.d = readHalf(b + 208);
     for (int h = 0; h < 2; ++h)
-      block.sc[h] = i8(b[192 + 2 * j + h]);
+      block.sc[h] = signedByte(b[192 + 2 * j + h]);
     for (int i = 0; i < 32; ++i) {
       int half = j / 4, group = j % 4;
       i32 low = bits(b[64 * half + 32 * (group % 2) + i], 4 * (group / 2), 4);
@@ -217,6 +220,7 @@ void dequantizeRow(Format format, const u8 *weightRow, u64 k, f32 *out) {
     for (int i = 0; i < 32; ++i) {
       f32 &y = out[32 * b + i];
       f32 q = f32(w.w[i]);
+      int half = i / 16;
       switch (format) {
       case Format::Q4_0:
       case Format::Q5_0:
@@ -237,10 +241,10 @@ void dequantizeRow(Format format, const u8 *weightRow, u64 k, f32 *out) {
         break;
       case Format::Q3_K:
       case Format::Q6_K:
-        y = (w.d * f32(w.sc[i / 16])) * q;
+        y = (w.d * f32(w.sc[half])) * q;
         break;
       case Format::Q2_K:
-        y = (w.d * f32(w.sc[i / 16])) * q - w.m * f32(w.mn[i / 16]);
+        y = (w.d * f32(w.sc[half])) * q - w.m * f32(w.mn[half]);
         break;
       default:
         std::abort();
