@@ -113,18 +113,16 @@ Value Interpreter::slice(const Value &value, const Value &from, const Value &to,
   requireDefined(value);
   const SeqBox *seq = value.seq();
   if (!value.isString() && (!seq || seq->isView()))
-    return undefined(
-        fmt::format("'{} object' has no such element", typeName(value)));
+    raise("'{}' object is not subscriptable", typeName(value));
   Int step = 1, low, high;
-  auto bound = [](const Value &v, Int &place) {
-    if (!v.isNone() && !v.asInt(place)) {
-      requireDefined(v);
-      return false;
-    }
-    return true;
+  auto bound = [](const Value &given, Int &place) {
+    requireDefined(given);
+    if (!given.isNone() && !given.asInt(place))
+      raise("slice indices must be integers or None");
   };
-  if (!bound(by, step) || !bound(from, low) || !bound(to, high))
-    return undefined("slice indices must be integers or None");
+  bound(by, step);
+  bound(from, low);
+  bound(to, high);
   if (step == 0)
     raise("slice step cannot be zero");
   std::vector<size_t> chars; // Starts of the string's characters, and its end.

@@ -92,7 +92,6 @@ Value filterFirst(Interpreter &in, const Value &self, Args &args) {
 
 Value filterLast(Interpreter &in, const Value &self, Args &args) {
   Bound bound("last", args, {});
-  requireDefined(self);
   if (self.object())
     raise("'{}' object is not reversible", typeName(self));
   if (self.isString() && !self.text().empty())

@@ -32,17 +32,21 @@ Value filterTitle(Interpreter &in, const Value &self, Args &args) {
   Value value = soft(in, self);
   const std::string &bytes = value.text().bytes();
   enum { Start, Separator, Word } state = Start;
-  return mapChars(in.budget(), value.text(),
-                  [&](std::string &out, char32_t c, size_t at) {
-                    bool separates = isSpace(c) || c == '-' || c == '(' ||
-                                     c == '{' || c == '[' || c == '<';
-                    auto now = separates ? Separator : Word;
-                    if (now != state)
-                      appendCased(out, c, Case::Upper);
-                    else
-                      appendLower(out, bytes, c, at);
-                    state = now;
-                  });
+  size_t rest = 0; // Behind the piece's first character.
+  return mapChars(
+      in.budget(), value.text(), [&](std::string &out, char32_t c, size_t at) {
+        bool separates = isSpace(c) || c == '-' || c == '(' || c == '{' ||
+                         c == '[' || c == '<';
+        auto now = separates ? Separator : Word;
+        if (now != state) {
+          appendCased(out, c, Case::Upper);
+          rest = at + charWidth(bytes, at);
+        } else {
+          // jinja2 lowers the rest as a string of its own.
+          appendLower(out, std::string_view(bytes).substr(rest), c, at - rest);
+        }
+        state = now;
+      });
 }
 
 Value filterTrim(Interpreter &in, const Value &self, Args &args) {

@@ -254,7 +254,10 @@ Value formatPercent(Meter &meter, const Text &format, const Value &value) {
     }
     addPercent(out, hasItem ? item : take(), spec);
   }
-  if (used < available && !named && (tuple || !value.isDict()))
+  // Python takes everything with subscripts for a mapping here.
+  bool mapping = value.isDict() || value.isUndefined() ||
+                 (value.isSeq() && !tuple && !value.seq()->isView());
+  if (used < available && !named && !mapping)
     raise("not all arguments converted during string formatting");
   return out.take();
 }

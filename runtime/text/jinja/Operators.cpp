@@ -1,6 +1,7 @@
 // Arithmetic, comparison and membership with Python's rules.
 #include "runtime/text/jinja/Interpreter.h"
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -10,20 +11,28 @@ namespace {
 
 constexpr Int int64Max = INT64_MAX;
 
-[[noreturn]] void tooLarge() { raise("integer too large (over 128 bits)"); }
+[[noreturn]] void tooLarge() { raise("integer too large (over 126 bits)"); }
 
-bool fits64(Int i) { return i >= -int64Max && i <= int64Max; }
+int bitWidth(Int i) {
+  auto size = static_cast<unsigned __int128>(i < 0 ? -i : i);
+  auto high = static_cast<uint64_t>(size >> 64);
+  return high ? 64 + std::bit_width(high)
+              : std::bit_width(static_cast<uint64_t>(size));
+}
 
 Int multiply(Int a, Int b) {
   // Clang's checked 128-bit product needs a runtime function that libgcc does
-  // not have; products of 64-bit numbers always fit.
-  if (!fits64(a) || !fits64(b)) {
-    if (a == 0 || b == 0)
-      return 0;
-    if (a != 1 && b != 1)
-      tooLarge();
-  }
+  // not have. The bound errs by at most one bit.
+  if (bitWidth(a) + bitWidth(b) > 126)
+    tooLarge();
   return a * b;
+}
+
+/// Every integer stays within 126 bits, so one sum or negation cannot overflow.
+Int bounded(Int i) {
+  if (bitWidth(i) > 126)
+    tooLarge();
+  return i;
 }
 
 Int floorDivide(Int a, Int b) {
@@ -56,13 +65,9 @@ Value integers(Meter &meter, BinaryOp op, Int a, Int b) {
   Int result;
   switch (op) {
   case BinaryOp::Add:
-    if (__builtin_add_overflow(a, b, &result))
-      tooLarge();
-    return Value(result);
+    return Value(bounded(a + b));
   case BinaryOp::Sub:
-    if (__builtin_sub_overflow(a, b, &result))
-      tooLarge();
-    return Value(result);
+    return Value(bounded(a - b));
   case BinaryOp::Mul:
     return Value(multiply(a, b));
   case BinaryOp::Div:

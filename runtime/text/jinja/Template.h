@@ -7,7 +7,7 @@
 /// wrote it.
 ///
 /// Deliberate differences from jinja2: `safe` and `escape` give plain strings,
-/// integers beyond 128 bits are an error, generators are evaluated at once,
+/// integers beyond 126 bits are an error, generators are evaluated at once,
 /// and recursive loops, `include`, `import`, `extends` and `block` are not
 /// there.
 #ifndef LATHE_RUNTIME_TEXT_JINJA_TEMPLATE_H
