@@ -1,0 +1,121 @@
+/// \file
+/// What a layer library (Layer.cpp, compiled once per ISA layer) tells the
+/// tests about its kernels.
+///
+/// How to add a case: write its structure in a list of LayerGemm.cpp,
+/// LayerRows.cpp or LayerAttention.cpp, as codegen would print it, and name it
+/// in the table at the end of that file. The tests run every row of the tables
+/// on every layer, for many row counts and thread splits, against
+/// tests/kernels/contract. A new region needs its scalar twin in `Region`.
+#ifndef LATHE_TESTS_KERNELS_CPU_CASES_H
+#define LATHE_TESTS_KERNELS_CPU_CASES_H
+
+#include "kernels/abi/StepArgs.h"
+#include "kernels/cpu/Tags.h"
+#include "kernels/formats/FormatId.h"
+
+namespace lathe::tests {
+
+using kernels::Format;
+using kernels::Side;
+using kernels::Store;
+
+/// The element regions of the cases; evaluated in scalars by regionOf().
+enum class Region {
+  Identity,
+  /// value + element side.
+  Residual,
+  /// value * column side.
+  Weight,
+  /// fma(value, row, column) - element.
+  AllSides,
+  /// silu(first) * second.
+  SwiGlu,
+  Gelu,
+  Exp,
+  Tanh,
+  /// maximumf(minimumf(value, column), -column).
+  Clamp,
+  /// -abs(value) / sqrt(value * value + 0.5).
+  Misc,
+};
+
+struct SegmentCase {
+  i64 n;
+  Format format;
+  bool paired;
+  Store store;
+  u32 sideCount;
+  Side sides[3];
+  Region region;
+};
+
+struct GemmCase {
+  const char *name;
+  i64 k;
+  Store input;
+  u32 segmentCount;
+  SegmentCase segments[3];
+  KernelFunction function;
+};
+
+struct StageCase {
+  bool rms;
+  f32 epsilon;
+  u32 sideCount;
+  Side sides[3];
+  u32 storeCount;
+  Store stores[2];
+  Region region;
+};
+
+struct RowwiseCase {
+  const char *name;
+  i64 k;
+  u32 stageCount;
+  StageCase stages[3];
+  KernelFunction function;
+};
+
+struct EmbedCase {
+  const char *name;
+  i64 vocab, k;
+  Format format;
+  KernelFunction function;
+};
+
+/// Attention and its rope_append over the same heads.
+struct AttentionCase {
+  const char *name;
+  i64 heads, kvHeads, headDim, ropePairs, window;
+  bool ropeHalves, qkNorm, halfCache;
+  f32 epsilon, qScale, softcap;
+  u64 pageBytes;
+  Store store;
+  KernelFunction rope;
+  KernelFunction attention;
+};
+
+/// A table.
+template <typename T> struct CaseList {
+  const T *cases;
+  u32 count;
+  const T *begin() const { return cases; }
+  const T *end() const { return cases + count; }
+};
+
+/// The kernels of one ISA layer.
+struct Layer {
+  const char *name;
+  const CaseList<GemmCase> &gemms;
+  const CaseList<RowwiseCase> &rowwise;
+  const CaseList<EmbedCase> &embeds;
+  const CaseList<AttentionCase> &attentions;
+  void (*barrier)(const StepArgs *args, u32 threads);
+  /// MXCSR inside and after a StepScope.
+  void (*stepScope)(u32 *inside, u32 *after);
+};
+
+} // namespace lathe::tests
+
+#endif // LATHE_TESTS_KERNELS_CPU_CASES_H
