@@ -144,12 +144,14 @@ bool checkSlots(Checker &check, const ProgramFacts &facts) {
   if (!check.sized("slots", facts.program.slots(), 0, maxSlots) ||
       !isAligned(check, "slots", facts.program.slots()))
     return false;
-  if (facts.program.slots())
-    for (const fb::Size *size : *facts.program.slots())
-      for (uint64_t term :
-           {size->t(), size->s(), size->c(), size->n(), size->e()})
-        if (!check.inRange("size term", term, 0, maxSizeTerm))
-          return false;
+  for (uint32_t i = 0;
+       facts.program.slots() && i < facts.program.slots()->size(); ++i) {
+    Checker::Scope scope(check, "slot", i);
+    const fb::Size &size = *facts.program.slots()->Get(i);
+    for (uint64_t term : {size.t(), size.s(), size.c(), size.n(), size.e()})
+      if (!check.inRange("a term of its size", term, 0, maxSizeTerm))
+        return false;
+  }
   return true;
 }
 

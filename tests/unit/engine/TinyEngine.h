@@ -5,7 +5,9 @@
 #define LATHE_TESTS_UNIT_ENGINE_TINYENGINE_H
 
 #include "codegen/engine/EngineWriter.h"
+#include "codegen/engine/tokenizer_generated.h"
 #include "runtime/engine/Engine.h"
+#include "runtime/engine/TokenizerSection.h"
 #include "runtime/engine/Validate.h"
 #include "tests/unit/support/TempDir.h"
 
