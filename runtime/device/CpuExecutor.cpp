@@ -119,8 +119,8 @@ CpuExecutor::create(StepProgram program, const Capacities &capacities,
                     ThreadTeam &team, KvCache *kv) {
   if (capacities.rows == 0 || capacities.sequences == 0 || !program.body ||
       !program.head || program.vocab == 0 || program.hidden == 0 ||
-      program.context == 0 || program.attentionChunk == 0 ||
-      program.attentionRowTile == 0 || program.kv != (kv != nullptr) ||
+      program.context == 0 || program.kv != (kv != nullptr) ||
+      (kv && (program.attentionChunk == 0 || program.attentionRowTile == 0)) ||
       (kv ? kv->groups().size() : 0) != program.groups.size())
     return fail(ErrorKind::Internal,
                 "the executor was given a program without a part, or no room");

@@ -100,6 +100,12 @@ std::string formatBytes(u64 bytes) {
   return fmt::format("{:.1f} {}", value, units[unit]);
 }
 
+u64 peakResidentBytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return u64(usage.ru_maxrss) * 1024;
+}
+
 MemoryRegion::MemoryRegion(MemoryRegion &&other) noexcept
     : base(std::exchange(other.base, nullptr)),
       length(std::exchange(other.length, 0)) {}

@@ -36,6 +36,9 @@ struct MemoryBudget {
 /// "12.5 MiB", for messages.
 std::string formatBytes(u64 bytes);
 
+/// The largest resident size of this process so far, in bytes.
+u64 peakResidentBytes();
+
 /// Owns an anonymous, zeroed, page-aligned mapping. Memory is taken only when
 /// touched. Moving does not move the bytes.
 class MemoryRegion {

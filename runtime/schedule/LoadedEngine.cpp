@@ -1,0 +1,59 @@
+#include "runtime/schedule/LoadedEngine.h"
+#include "runtime/engine/Validate.h"
+
+namespace lathe::runtime {
+
+namespace fb = engine::fb;
+
+Result<std::shared_ptr<const LoadedEngine>>
+LoadedEngine::load(std::shared_ptr<const Engine> engine, std::string_view isa) {
+  CpuFeatures cpu = CpuFeatures::detect();
+  auto target = engine->selectTarget(cpu, isa);
+  if (!target)
+    return failFrom(target);
+  auto code = engine->loadCode(*target, cpu);
+  if (!code)
+    return failFrom(code);
+  return std::shared_ptr<const LoadedEngine>(
+      new LoadedEngine(std::move(engine), *target, std::move(*code)));
+}
+
+LoadedEngine::LoadedEngine(std::shared_ptr<const Engine> newEngine, u32 target,
+                           CpuCode code)
+    : opened(std::move(newEngine)), targetIndex(target),
+      loadedCode(std::move(code)) {
+  const fb::Manifest &manifest = opened->manifest();
+  const fb::Program &program = manifestProgram();
+  stepProgram.vocab = manifest.model()->vocab();
+  stepProgram.hidden = manifest.model()->hidden();
+  stepProgram.context = manifest.model()->context();
+  stepProgram.kv = manifest.kv();
+  if (manifest.kv())
+    for (const fb::KvGroup *group : *manifest.kv_groups())
+      stepProgram.groups.push_back({.window = group->window(),
+                                    .pageBytes = group->page_bytes(),
+                                    .kvHeads = group->kv_heads()});
+  if (program.slots())
+    for (const fb::Size *size : *program.slots())
+      stepProgram.slots.push_back({.rows = size->t(),
+                                   .sequences = size->s(),
+                                   .partials = size->c(),
+                                   .threads = size->n(),
+                                   .constant = size->e()});
+  stepProgram.attentionChunk = program.attention_chunk();
+  stepProgram.attentionRowTile = program.attention_row_tile();
+  stepProgram.weights = opened->weights().data();
+  stepProgram.body = loadedCode.entry("body");
+  stepProgram.head = loadedCode.entry("head");
+}
+
+std::string_view LoadedEngine::targetName() const {
+  return viewOf((*opened->manifest().targets())[targetIndex]->name());
+}
+
+const fb::Program &LoadedEngine::manifestProgram() const {
+  const fb::Manifest &manifest = opened->manifest();
+  return *(*manifest.programs())[(*manifest.targets())[targetIndex]->program()];
+}
+
+} // namespace lathe::runtime

@@ -1,0 +1,267 @@
+#include "runtime/schedule/Session.h"
+#include "runtime/device/CpuBudget.h"
+#include "runtime/device/Memory.h"
+#include "runtime/support/Checked.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <numeric>
+
+namespace lathe::runtime {
+namespace {
+
+/// Below this a chat is of no use: rather an error than so small a context.
+constexpr u32 leastContext = 256;
+/// Contexts that are chosen for the user are multiples of this.
+constexpr u32 contextStep = 256;
+
+/// Rows of a step: without a cache a step is the whole sequence.
+u32 stepRows(const StepProgram &program, u32 context, u32 chunk) {
+  return program.kv ? std::min(chunk, context) : context;
+}
+
+struct Needs {
+  u64 kv = 0;
+  u64 buffers = 0;
+  u64 total() const { return checkedAdd<u64>(kv, buffers).value_or(~u64(0)); }
+};
+
+Needs needsOf(StepProgram &program, u32 context, u32 chunk, u32 threads) {
+  program.context = context;
+  u32 rows = stepRows(program, context, chunk);
+  auto pages = KvCache::pagesForSequence(program.groups, context, rows);
+  return {.kv = KvCache::bytesFor(program.groups, pages),
+          .buffers = CpuExecutor::arenaBytes(program, {.rows = rows}, threads)};
+}
+
+} // namespace
+
+Result<std::unique_ptr<Session>>
+Session::create(std::shared_ptr<const LoadedEngine> engine,
+                const SessionOptions &options) {
+  auto session = create(engine->program(), options);
+  if (!session)
+    return failFrom(session, engine->engine().path());
+  (*session)->engine = std::move(engine);
+  return session;
+}
+
+Result<std::unique_ptr<Session>>
+Session::create(StepProgram program, const SessionOptions &options) {
+  if (options.chunk == 0 || options.chunk > 1 << 20)
+    return fail(ErrorKind::InvalidInput,
+                "a chunk of {} rows was asked for; --chunk takes 1 to {}",
+                options.chunk, 1 << 20);
+  if (options.context > program.context)
+    return fail(ErrorKind::InvalidInput,
+                "a context of {} tokens was asked for; this engine's is {}; "
+                "lower --context",
+                options.context, program.context);
+  u32 threads = options.threads ? options.threads : CpuBudget::detect().threads;
+  auto team = ThreadTeam::create({.threads = threads});
+  if (!team)
+    return failFrom(team);
+
+  std::unique_ptr<Session> session(new Session);
+  session->team = std::move(*team);
+  session->chunk = options.chunk;
+  if (auto chosen = session->choose(program, options); !chosen)
+    return failFrom(chosen);
+  session->limit = program.context;
+
+  u32 rows = stepRows(program, program.context, options.chunk);
+  if (program.kv) {
+    auto cache = KvCache::create(program.groups,
+                                 {.pages = KvCache::pagesForSequence(
+                                      program.groups, program.context, rows),
+                                  .poisonFreed = options.poisonFreed});
+    if (!cache)
+      return failFrom(cache);
+    session->cache = std::move(*cache);
+    session->sequence =
+        std::make_unique<SequenceCache>(*session->cache, program.context);
+  }
+  auto executor = CpuExecutor::create(std::move(program), {.rows = rows},
+                                      *session->team, session->cache.get());
+  if (!executor)
+    return failFrom(executor);
+  session->executor = std::move(*executor);
+  session->history.reserve(session->limit);
+  return session;
+}
+
+/// Sets program.context to what the options and the memory allow.
+Result<void> Session::choose(StepProgram &program,
+                             const SessionOptions &options) {
+  u32 threads = team->threads();
+  u32 full = options.context ? options.context : program.context;
+  MemoryBudget memory = MemoryBudget::detect();
+  MemoryBudget kvBudget{.available = options.kvBytes,
+                        .limitedBy = "--kv-bytes"};
+  auto fits = [&](u32 context) {
+    Needs needs = needsOf(program, context, options.chunk, threads);
+    return needs.total() <= memory.available &&
+           (options.kvBytes == 0 || needs.kv <= options.kvBytes);
+  };
+  if (fits(full))
+    return {};
+  if (options.context == 0) {
+    u32 low = std::min(full, leastContext) / contextStep,
+        high = full / contextStep;
+    if (low != 0 && fits(low * contextStep)) {
+      while (low < high) { // `low` fits
+        u32 middle = low + (high - low + 1) / 2;
+        (fits(middle * contextStep) ? low : high) =
+            fits(middle * contextStep) ? middle : middle - 1;
+      }
+      Needs all = needsOf(program, full, options.chunk, threads);
+      program.context = low * contextStep;
+      note = fmt::format(
+          "context lowered from {} to {} tokens: the full one needs {}, {} are "
+          "available ({}); --context sets it",
+          full, program.context, formatBytes(all.total()),
+          formatBytes(options.kvBytes
+                          ? std::min(options.kvBytes, memory.available)
+                          : memory.available),
+          options.kvBytes ? kvBudget.limitedBy : memory.limitedBy);
+      return {};
+    }
+    full = std::min(full, leastContext);
+  }
+  Needs needs = needsOf(program, full, options.chunk, threads);
+  if (options.kvBytes != 0)
+    if (auto checked = kvBudget.check(
+            needs.kv, fmt::format("the KV cache of {} tokens", full),
+            "lower --context or raise --kv-bytes");
+        !checked)
+      return checked;
+  return memory.check(
+      needs.total(),
+      fmt::format("a context of {} tokens (KV cache and buffers)", full),
+      needs.kv > needs.buffers ? "lower --context" : "lower --chunk");
+}
+
+Result<void> Session::checkTokens(std::span<const i32> tokens,
+                                  u32 start) const {
+  if (tokens.size() > limit - start)
+    return fail(ErrorKind::InvalidInput,
+                "{} tokens do not fit the context of {} tokens",
+                start + tokens.size(), limit);
+  for (i32 token : tokens)
+    if (token < 0 || u32(token) >= vocab())
+      return fail(ErrorKind::InvalidInput,
+                  "token id {} is not in the vocabulary of {}", token, vocab());
+  return {};
+}
+
+Result<u32> Session::step(std::span<const i32> tokens) {
+  hasLogits = false;
+  if (!sequence) {
+    stepStart = 0;
+    history.insert(history.end(), tokens.begin(), tokens.end());
+    BatchSequence whole{nullptr, history};
+    if (auto result = executor->step({&whole, 1}); !result) {
+      history.resize(history.size() - tokens.size());
+      return failFrom(result);
+    }
+    return u32(tokens.size());
+  }
+  u32 count = u32(std::min<u64>(tokens.size(), executor->capacities().rows));
+  if (auto extended = sequence->extend(count); !extended)
+    return failFrom(extended);
+  stepStart = u32(history.size());
+  BatchSequence part{sequence.get(), tokens.first(count)};
+  if (auto result = executor->step({&part, 1}); !result) {
+    sequence->truncate(stepStart);
+    return failFrom(result);
+  }
+  history.insert(history.end(), tokens.begin(), tokens.begin() + count);
+  return count;
+}
+
+Result<void> Session::append(std::span<const i32> tokens, u32 skip,
+                             const LogitsVisitor &visitor) {
+  if (auto checked = checkTokens(tokens, u32(history.size())); !checked)
+    return checked;
+  u32 firstShown = u32(history.size()) + skip;
+  while (!tokens.empty()) {
+    auto done = step(tokens);
+    if (!done)
+      return failFrom(done);
+    tokens = tokens.subspan(*done);
+    if (!visitor)
+      continue;
+    u32 end = u32(history.size());
+    for (u32 position = std::max(firstShown, end - *done); position < end;) {
+      u32 count = std::min(maxHeadRows, end - position);
+      std::array<u32, maxHeadRows> rows;
+      std::iota(rows.begin(), rows.begin() + count, rowOf(position));
+      const f32 *slice = executor->head({rows.data(), count});
+      for (u32 i = 0; i < count; ++i)
+        visitor(position + i, {slice + u64(i) * vocab(), vocab()});
+      position += count;
+    }
+  }
+  return {};
+}
+
+Result<u32> Session::replaceBy(std::span<const i32> tokens,
+                               const std::function<bool()> &stop) {
+  assert(!tokens.empty());
+  u32 common = u32(std::mismatch(tokens.begin(), tokens.end(), history.begin(),
+                                 history.end())
+                       .first -
+                   tokens.begin());
+  // The last token's logits must be computed, so its row is.
+  common = std::min(common, u32(tokens.size()) - 1);
+  if (common < history.size() && sequence && !sequence->canTruncate(common))
+    common = 0;
+  auto rest = tokens.subspan(common);
+  if (auto checked = checkTokens(rest, common); !checked)
+    return failFrom(checked);
+  if (common < history.size()) {
+    if (sequence)
+      sequence->truncate(common);
+    history.resize(common);
+    hasLogits = false;
+  }
+  while (!rest.empty() && !(stop && stop())) {
+    auto done = step(rest);
+    if (!done)
+      return failFrom(done);
+    rest = rest.subspan(*done);
+  }
+  return u32(tokens.size() - rest.size()) - common;
+}
+
+std::span<const f32> Session::logits() {
+  assert(!history.empty());
+  if (!hasLogits) {
+    u32 row = rowOf(u32(history.size()) - 1);
+    lastLogits = executor->head({&row, 1});
+    hasLogits = true;
+  }
+  return {lastLogits, vocab()};
+}
+
+Result<void> Session::truncate(u32 length) {
+  assert(length <= history.size());
+  if (length == history.size())
+    return {};
+  if (length == 0) {
+    if (sequence)
+      sequence->truncate(0);
+    history.clear();
+    hasLogits = false;
+    return {};
+  }
+  // Evaluating the last token that stays brings its logits back.
+  std::vector<i32> kept(history.begin(), history.begin() + length);
+  auto replaced = replaceBy(kept);
+  if (!replaced)
+    return failFrom(replaced);
+  return {};
+}
+
+} // namespace lathe::runtime
