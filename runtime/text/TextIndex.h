@@ -1,0 +1,75 @@
+/// \file
+/// A hash index from token texts to ids: built once, then read by any thread.
+#ifndef LATHE_RUNTIME_TEXT_TEXTINDEX_H
+#define LATHE_RUNTIME_TEXT_TEXTINDEX_H
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace lathe::runtime {
+
+/// Mixes a 64-bit key with a seed drawn once per process, so that a model file
+/// cannot be made to put all its tokens into one hash bucket.
+uint64_t seededHash(uint64_t key);
+
+/// Maps texts to ids. It keeps views: the texts must outlive it.
+class TextIndex {
+public:
+  /// `capacity` is the most texts that will be inserted.
+  explicit TextIndex(size_t capacity = 0);
+
+  /// Adds a text. Of equal texts the first one inserted is kept.
+  void insert(std::string_view text, int32_t id);
+
+  /// The id of a text, or -1.
+  int32_t find(std::string_view text) const;
+
+  /// Length in bytes of the longest text.
+  size_t maxLength() const { return maxLength_; }
+
+private:
+  struct Slot {
+    const char *text = nullptr;
+    uint32_t size = 0;
+    int32_t id = -1;
+  };
+
+  size_t slotOf(std::string_view text) const;
+
+  std::vector<Slot> slots_;
+  size_t maxLength_ = 0;
+};
+
+/// Maps pairs of token ids to what merging them gives.
+class MergeTable {
+public:
+  struct Merge {
+    uint32_t rank;
+    int32_t merged; ///< The id of the joined piece.
+  };
+
+  /// `capacity` is the most merges that will be inserted.
+  explicit MergeTable(size_t capacity = 0);
+
+  /// Adds a merge. Of equal pairs the first one inserted is kept.
+  void insert(int32_t left, int32_t right, Merge merge);
+
+  /// The merge of a pair, or null.
+  const Merge *find(int32_t left, int32_t right) const;
+
+private:
+  struct Slot {
+    uint64_t key = ~uint64_t{0};
+    Merge merge{};
+  };
+
+  size_t slotOf(uint64_t key) const;
+
+  std::vector<Slot> slots_;
+};
+
+} // namespace lathe::runtime
+
+#endif // LATHE_RUNTIME_TEXT_TEXTINDEX_H
