@@ -233,8 +233,9 @@ template <typename K>
 void attention(const StepArgs *args, const void *const *operands, u32,
                u32 thread, u32 threads) {
   const AttentionWorkList &list = args->attentionWork[K::group];
-  Range range = splitEvenly(i64(list.count) * K::kvHeads, thread, threads);
-  for (i64 unit = range.begin; unit < range.end; ++unit) {
+  // Dealt out one by one: the list has the longest items first.
+  i64 units = i64(list.count) * K::kvHeads;
+  for (i64 unit = thread; unit < units; unit += threads) {
     i64 at = unit / K::kvHeads;
     AttentionRun<K> run = {args,
                            static_cast<const f32 *>(operands[0]),

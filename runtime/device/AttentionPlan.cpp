@@ -1,7 +1,6 @@
 #include "runtime/device/AttentionPlan.h"
 
 #include <algorithm>
-#include <cassert>
 
 namespace lathe::runtime {
 namespace {
@@ -25,7 +24,8 @@ AttentionPlan::AttentionPlan(const AttentionShape &shape) : shape(shape) {
   u32 splitRows = std::min(wantedItems - 1, shape.rows);
   partialLimit = u32(
       std::min<u64>(u64(splitRows) * chunks, std::max(chunks, partialsEnough)));
-  items.reserve(std::max<u64>(shape.rows, 2 * u64(wantedItems)));
+  tiles.reserve(shape.rows);
+  items.reserve(u64(shape.rows) + wantedItems);
   counters.resize(u64(splitRows) * shape.kvHeads);
 }
 
@@ -36,63 +36,86 @@ AttentionWorkList AttentionPlan::list() {
           .counterCount = usedCounters};
 }
 
+AttentionWork AttentionPlan::tileOf(u32 sequence, const SequenceRows &rows,
+                                    u32 row, u32 count) const {
+  u32 first = rows.start + row, last = first + count - 1;
+  u32 firstKey =
+      shape.window == 0 || first < shape.window ? 0 : first - shape.window + 1;
+  u32 firstChunk = firstKey / shape.chunk;
+  return {.sequence = sequence,
+          .firstRow = rows.firstRow + row,
+          .rowCount = count,
+          .firstChunk = firstChunk,
+          .chunkCount = last / shape.chunk + 1 - firstChunk,
+          .partial = noPartial,
+          .counter = 0,
+          .siblings = 1};
+}
+
 void AttentionPlan::plan(std::span<const SequenceRows> sequences) {
+  tiles.clear();
   items.clear();
   partials = 0;
   usedCounters = 0;
   std::fill(counters.begin(), counters.end(), 0);
 
-  u32 tiles = 0, rows = 0;
-  for (const SequenceRows &sequence : sequences) {
-    tiles += divideUp(sequence.rows, shape.rowTile);
-    rows += sequence.rows;
-  }
-  u32 tile = shape.rowTile, pieces = 1;
-  if (tiles < wantedItems && rows != 0) {
-    tile = std::min(tile, divideUp(rows, wantedItems));
-    if (rows < wantedItems)
-      pieces = divideUp(wantedItems, rows);
-  }
+  u64 cost = 0; // (row, chunk) pairs
   for (u32 i = 0; i < sequences.size(); ++i)
-    addItems(i, sequences[i], tile, pieces);
+    for (u32 row = 0; row < sequences[i].rows; row += shape.rowTile) {
+      u32 count = std::min(shape.rowTile, sequences[i].rows - row);
+      cost += u64(count) * tileOf(i, sequences[i], row, count).chunkCount;
+    }
+  u64 mostCost = std::max<u64>(1, (cost + wantedItems - 1) / wantedItems);
+  for (u32 i = 0; i < sequences.size(); ++i)
+    addTiles(i, sequences[i], mostCost);
+  std::sort(tiles.begin(), tiles.end(), [](const Tile &a, const Tile &b) {
+    return a.itemCost != b.itemCost ? a.itemCost > b.itemCost
+                                    : a.work.firstRow < b.work.firstRow;
+  });
+  partials = 0;
+  for (const Tile &tile : tiles)
+    emitItems(tile);
 }
 
-void AttentionPlan::addItems(u32 sequence, const SequenceRows &rows, u32 tile,
-                             u32 pieces) {
-  for (u32 row = 0; row < rows.rows; row += tile) {
-    u32 count = std::min(tile, rows.rows - row);
-    u32 first = rows.start + row, last = first + count - 1;
-    u32 firstKey = shape.window == 0 || first < shape.window
-                       ? 0
-                       : first - shape.window + 1;
-    u32 firstChunk = firstKey / shape.chunk;
-    u32 chunks = last / shape.chunk + 1 - firstChunk;
-    AttentionWork item{.sequence = sequence,
-                       .firstRow = rows.firstRow + row,
-                       .rowCount = count,
-                       .firstChunk = firstChunk,
-                       .chunkCount = chunks,
-                       .partial = noPartial,
-                       .counter = 0,
-                       .siblings = 1};
-    u32 parts = std::min(pieces, chunks);
-    if (parts <= 1 || partials + chunks > partialLimit) {
-      items.push_back(item);
-      continue;
+void AttentionPlan::addTiles(u32 sequence, const SequenceRows &rows,
+                             u64 mostCost) {
+  for (u32 row = 0; row < rows.rows;) {
+    u32 count = std::min(shape.rowTile, rows.rows - row);
+    AttentionWork work = tileOf(sequence, rows, row, count);
+    if (u64(count) * work.chunkCount > mostCost && count > 1) {
+      count = u32(std::max<u64>(1, mostCost / work.chunkCount));
+      work = tileOf(sequence, rows, row, count);
     }
-    assert(count == 1);
-    item.counter = usedCounters++;
-    item.siblings = parts;
-    for (u32 part = 0; part < parts; ++part) {
-      u32 begin = u32(u64(chunks) * part / parts);
-      u32 end = u32(u64(chunks) * (part + 1) / parts);
-      item.firstChunk = firstChunk + begin;
-      item.chunkCount = end - begin;
-      item.partial = partials + begin;
-      items.push_back(item);
+    u32 parts = 1;
+    if (count == 1 && work.chunkCount > mostCost &&
+        partials + work.chunkCount <= partialLimit) {
+      parts = u32((work.chunkCount + mostCost - 1) / mostCost);
+      partials += work.chunkCount;
     }
-    partials += chunks;
+    u32 longest = divideUp(work.chunkCount, parts);
+    tiles.push_back({work, parts, u64(count) * longest});
+    row += count;
   }
+}
+
+void AttentionPlan::emitItems(const Tile &tile) {
+  AttentionWork item = tile.work;
+  if (tile.parts == 1) {
+    items.push_back(item);
+    return;
+  }
+  item.counter = usedCounters++;
+  item.siblings = tile.parts;
+  u64 chunks = tile.work.chunkCount;
+  for (u32 part = 0; part < tile.parts; ++part) {
+    u32 begin = u32(chunks * part / tile.parts);
+    u32 end = u32(chunks * (part + 1) / tile.parts);
+    item.firstChunk = tile.work.firstChunk + begin;
+    item.chunkCount = end - begin;
+    item.partial = partials + begin;
+    items.push_back(item);
+  }
+  partials += u32(chunks);
 }
 
 } // namespace lathe::runtime

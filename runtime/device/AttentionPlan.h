@@ -32,10 +32,13 @@ struct SequenceRows {
 /// only when created.
 ///
 /// An item takes up to rowTile neighbouring rows of a sequence and all chunks
-/// that they see. If that gives fewer than about two (item, KV head) pairs per
-/// thread, items take fewer rows; if single rows are still too few, each is cut
-/// along its chunks into items with partials: such an item always has one row.
-/// The cut never changes a bit of the result (numerics.md, "Attention").
+/// that they see. Where that is more than half of one thread's share of the
+/// step, it takes fewer rows; a single row that is still more is cut along its
+/// chunks into items with partials: such an item always has one row. The cut
+/// never changes a bit of the result (numerics.md, "Attention").
+///
+/// Items are listed longest first, siblings next to each other in the order of
+/// their chunks: dealt out to threads one by one, the work is even.
 class AttentionPlan {
 public:
   explicit AttentionPlan(const AttentionShape &shape);
@@ -51,13 +54,25 @@ public:
   u32 partialCapacity() const { return partialLimit; }
 
 private:
-  void addItems(u32 sequence, const SequenceRows &rows, u32 tile, u32 pieces);
+  /// Some rows of one sequence and all chunks that they see.
+  struct Tile {
+    AttentionWork work;
+    u32 parts;    ///< To cut its chunks into.
+    u64 itemCost; ///< (row, chunk) pairs of its longest item.
+  };
+
+  /// The chunks that `count` rows from row `row` of a sequence on see.
+  AttentionWork tileOf(u32 sequence, const SequenceRows &rows, u32 row,
+                       u32 count) const;
+  void addTiles(u32 sequence, const SequenceRows &rows, u64 mostCost);
+  void emitItems(const Tile &tile);
 
   AttentionShape shape;
   u32 wantedItems; ///< That keep all threads busy.
   u32 partialLimit;
-  u32 partials = 0;
+  u32 partials = 0; ///< Sets that the tiles so far use.
   u32 usedCounters = 0;
+  std::vector<Tile> tiles;
   std::vector<AttentionWork> items;
   std::vector<u32> counters;
 };

@@ -52,8 +52,10 @@ void checkPlan(AttentionPlan &plan, const AttentionShape &shape,
   EXPECT_EQ(byCounter.size(), list.counterCount);
   for (auto &[counter, items] : byCounter) {
     EXPECT_EQ(items.size(), items[0]->siblings);
-    // Partial sets of siblings lie in chunk order from the first one's.
+    // Siblings are neighbours in the list; their partial sets lie in chunk
+    // order from the first one's.
     for (size_t i = 1; i < items.size(); ++i) {
+      EXPECT_EQ(items[i], items[0] + i);
       EXPECT_EQ(items[i]->firstRow, items[0]->firstRow);
       EXPECT_EQ(items[i]->partial - items[0]->partial,
                 items[i]->firstChunk - items[0]->firstChunk);
@@ -71,7 +73,8 @@ TEST(AttentionPlan, PrefillUsesFullTiles) {
   plan.plan(sequences);
   checkPlan(plan, shape, sequences);
   EXPECT_EQ(plan.list().count, 32u);
-  EXPECT_EQ(plan.list().items[31].chunkCount, 5u); // 0..611
+  EXPECT_EQ(plan.list().items[0].chunkCount, 5u); // 0..611, longest first
+  EXPECT_EQ(plan.list().items[31].chunkCount, 1u);
 }
 
 TEST(AttentionPlan, EnoughHeadsNeedNoSplit) {
@@ -106,6 +109,47 @@ TEST(AttentionPlan, FewRowsOfOneSequenceAreSeparatedFirst) {
   checkPlan(plan, shape, sequences);
   EXPECT_EQ(plan.list().count, 4u); // tiles of two rows
   EXPECT_EQ(plan.list().counterCount, 0u);
+}
+
+/// The share of the thread with the most to do when units are dealt out one by
+/// one, over the even share.
+f64 imbalance(AttentionPlan &plan, const AttentionShape &shape) {
+  AttentionWorkList list = plan.list();
+  std::vector<f64> cost(shape.threads);
+  for (u32 unit = 0; unit < list.count * shape.kvHeads; ++unit) {
+    const AttentionWork &item = list.items[unit / shape.kvHeads];
+    cost[unit % shape.threads] += item.rowCount * item.chunkCount;
+  }
+  f64 sum = 0, most = 0;
+  for (f64 c : cost) {
+    sum += c;
+    most = std::max(most, c);
+  }
+  return most / (sum / shape.threads);
+}
+
+TEST(AttentionPlan, ThreadsGetEvenWork) {
+  for (u32 threads : {2u, 4u, 8u})
+    for (u32 kvHeads : {1u, 3u, 4u}) {
+      AttentionShape shape{.rowTile = 16,
+                           .kvHeads = kvHeads,
+                           .threads = threads,
+                           .rows = 512,
+                           .context = 8192};
+      AttentionPlan plan(shape);
+      // A causal prefill, a lone row, and a long sequence among short ones.
+      for (std::vector<SequenceRows> sequences :
+           {std::vector<SequenceRows>{{0, 512, 0}},
+            std::vector<SequenceRows>{{0, 1, 6000}},
+            std::vector<SequenceRows>{
+                {0, 1, 50}, {1, 1, 60}, {2, 1, 6000}, {3, 5, 30}}}) {
+        plan.plan(sequences);
+        checkPlan(plan, shape, sequences);
+        EXPECT_LT(imbalance(plan, shape), 1.35)
+            << threads << " threads, " << kvHeads << " KV heads, "
+            << sequences.size() << " sequences";
+      }
+    }
 }
 
 TEST(AttentionPlan, WindowSkipsPassedChunks) {
