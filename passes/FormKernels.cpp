@@ -1,3 +1,4 @@
+#include "kernels/abi/StepArgs.h"
 #include "passes/ElementRegion.h"
 #include "passes/KernelEmitter.h"
 #include "passes/Passes.h"
@@ -520,8 +521,7 @@ private:
     emitter.launch(append.getLoc(), emitter.kernels().intern(rope), operands);
 
     QuantizeRowsOp quantize = onlyQuantized(op.getResult());
-    bool wholeBlocks =
-        heads / group.getKvHeads() * headDim % target.columnUnit == 0;
+    bool wholeBlocks = headDim % activationBlockElems == 0;
     Store store = quantize && wholeBlocks ? Store::Q8 : Store::F32;
     auto attention = builder.create<AttentionKernelOp>(
         op.getLoc(), emitter.kernels().placeholder(), integer(group.getId()),

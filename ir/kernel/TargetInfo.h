@@ -17,6 +17,8 @@ struct TargetInfo {
   Layout weightLayout = Layout::R16;
   /// Tokens of one chunk of keys (part of the numerics id).
   int64_t attentionChunk = 128;
+  /// Most rows of one item of attention work.
+  int64_t attentionRowTile = 8;
   /// A paired gemm segment alternates groups of this many rows.
   int64_t pairRows = 16;
   /// Columns that one thread owns as a whole: what may be stored as q8 blocks.

@@ -153,9 +153,8 @@ def RecipeAttr : Lathe_Attr<"Recipe", "recipe"> {
     |---|---|---|
     | `pack` | one matrix | the same bits in the layout of the weight's type |
     | `interleave` | two matrices, same format and shape | 16-row groups in turn: input 0's first, input 1's first, … |
-    | `rope_table` | none | f32 (cos, sin) per position and rotated pair, computed in f64 |
+    | `rope_table` | none, or one f32 divisor per pair | f32 (cos, sin) per position and rotated pair, computed in f64 |
     | `convert` | one tensor | f16/bf16/f32 vector as f32 (exact) |
-    | `add_constant` | one vector | the vector plus `value`, in f32 |
   }];
   let parameters = (ins StringRefParameter<"transform">:$transform,
                         "::mlir::DictionaryAttr":$params,

@@ -58,23 +58,23 @@ LogicalResult verifyRecipe(WeightOp op, Attribute recipe, unsigned depth) {
            << recipe;
   struct Known {
     StringRef name;
-    unsigned inputs;
+    size_t inputsMin, inputsMax;
   };
-  static constexpr Known known[] = {{"pack", 1},
-                                    {"interleave", 2},
-                                    {"rope_table", 0},
-                                    {"convert", 1},
-                                    {"add_constant", 1}};
+  static constexpr Known known[] = {{"pack", 1, 1},
+                                    {"interleave", 2, 2},
+                                    {"rope_table", 0, 1},
+                                    {"convert", 1, 1}};
   const Known *found = llvm::find_if(known, [&](const Known &k) {
     return k.name == transform.getTransform();
   });
   if (found == std::end(known))
     return op.emitOpError("has an unknown transform '")
            << transform.getTransform() << "'";
-  if (transform.getInputs().size() != found->inputs)
+  size_t inputs = transform.getInputs().size();
+  if (inputs < found->inputsMin || inputs > found->inputsMax)
     return op.emitOpError("gives transform '")
-           << found->name << "' " << transform.getInputs().size()
-           << " inputs; it takes " << found->inputs;
+           << found->name << "' " << inputs << " inputs; it takes "
+           << found->inputsMin << " to " << found->inputsMax;
   for (Attribute input : transform.getInputs())
     if (failed(verifyRecipe(op, input, depth + 1)))
       return failure();

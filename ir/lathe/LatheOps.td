@@ -316,7 +316,7 @@ def ScaleOp : Lathe_PureOp<"scale", [SameOperandsAndResultType, Elementwise]> {
 }
 
 def SoftcapOp : Lathe_PureOp<"softcap", [SameOperandsAndResultType, Elementwise]> {
-  let summary = "cap · tanh(x / cap)";
+  let summary = "cap · tanh(x · (1 / cap))";
   let description = [{
     ```mlir
     %y = lathe.softcap %x cap 5.000000e+01 : tensor<9x?x?xf32>
@@ -436,8 +436,9 @@ def AttentionOp : Lathe_PureOp<"attention"> {
 def QuantizeRowsOp : Lathe_PureOp<"quantize_rows"> {
   let summary = "Rows to int8 blocks of 32";
   let description = [{
-    numerics.md, "Integer ranges": per block of 32 values d = amax/127, q = round
-    to nearest even of x/d. K is padded with zeros to a multiple of 32.
+    docs/numerics.md, "Activation blocks": per block of 32 values d = amax/127
+    and q = round to nearest even of x·(127/amax). K is padded with zeros to a
+    multiple of 32.
 
     ```mlir
     %q = lathe.quantize_rows %x : tensor<?x576xf32> -> tensor<?x576x!lathe.q8>

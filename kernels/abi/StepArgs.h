@@ -22,7 +22,9 @@
 namespace lathe {
 
 /// Version of the structures in this file. An engine records the one that its
-/// code was built with; a runtime refuses another.
+/// code was built with; a runtime refuses another. Fields of StepArgs are only
+/// ever appended: code needs sizeBytes >= the size that it was built with, and
+/// the version changes only when something existing does.
 inline constexpr u32 stepAbiVersion = 1;
 
 /// Tokens in one KV page, for all targets (interfaces.md, "KV groups").
@@ -44,7 +46,8 @@ inline constexpr u32 maxReplicatedRows = 4;
 ///
 /// laneSum[h][p] is the sum of the q[i] with i / 16 == h and (i % 4) / 2 == p:
 /// what one int16 lane of an AVX2 maddubs tile sees of half-block h, from which
-/// biased accumulators start. The four add up to the sum of the block.
+/// biased accumulators start. The four add up to the sum of the block. The
+/// values are the contract of docs/numerics.md; this storage is the CPU's.
 struct ActivationBlock {
   f32 d;
   i16 laneSum[2][2];
@@ -70,6 +73,8 @@ struct KvGroupArgs {
 /// its keys, for all KV heads of the launch. The list is the runtime's; how it
 /// is cut never changes a bit of the result (numerics.md, "Attention").
 struct AttentionWork {
+  /// Whose page table to use; the rows may be of any sequence whose entries for
+  /// these chunks are the same.
   u32 sequence;
   /// First row of the step, and how many (<= the program's attention row tile).
   u32 firstRow;
@@ -78,11 +83,15 @@ struct AttentionWork {
   /// its rows can see folds as it goes and needs no partials.
   u32 firstChunk;
   u32 chunkCount;
-  /// First of chunkCount partial sets of this item in the partials slot; ~0u if
-  /// the item folds as it goes.
+  /// First partial set of this item in the partials slot; ~0u if the item folds
+  /// as it goes. The set of (row, chunk) is
+  /// partial + (row - firstRow) * chunkCount + (chunk - firstChunk); a set of a
+  /// chunk that its row does not see has l = 0 and is skipped.
   u32 partial;
-  /// Items that share `counter` complete the same rows: the one that finishes
-  /// last folds all their partials, left to right.
+  /// Items that share `counter` complete the same rows: `siblings` consecutive
+  /// items of the list, in order of their chunks. The thread that finishes the
+  /// last of them folds all their partials, left to right, and resets the
+  /// counter to 0.
   u32 counter;
   u32 siblings;
 };
@@ -104,7 +113,8 @@ struct alignas(64) StepBarrier {
   u32 sleepers;
 };
 
-/// An edit of one logit before a pick: logit' = logit * factor + addend.
+/// An edit of one logit before a pick, with two roundings:
+/// logit' = (logit > 0 ? logit / factor : logit * factor) + addend.
 struct PickEdit {
   i32 token;
   f32 addend;
@@ -149,7 +159,7 @@ struct StepArgs {
   const KvGroupArgs *groups;
 
   const i32 *tokens;         ///< [T], each in [0, vocab).
-  const i32 *positions;      ///< [T], absolute.
+  const i32 *positions;      ///< [T], absolute, less than the engine's context.
   const u32 *rowSequence;    ///< [T], which sequence a row belongs to.
   const u32 *sequenceStarts; ///< [S + 1], first row of each sequence.
   const AttentionWorkList *attentionWork; ///< One per group.
@@ -165,8 +175,14 @@ struct StepArgs {
   u32 spinLimit;
   u32 reserved;
   /// If not null: [launches][threads][2] time stamps (TSC), start and end of
-  /// each launch in each thread.
+  /// each launch of the entry point in each thread.
   u64 *trace;
+
+  // Room for adapters and tensor parallelism; null and 0 until then.
+  const u32 *sequenceAdapters; ///< [S], an adapter id per sequence.
+  const void *adapters;
+  u32 rank;
+  u32 ranks;
 };
 
 /// An entry point of a CPU code object: called by every thread of the team with

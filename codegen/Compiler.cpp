@@ -1,0 +1,346 @@
+#include "codegen/Compiler.h"
+
+#include "codegen/ModelInput.h"
+#include "codegen/WeightStore.h"
+#include "codegen/cpu/CpuTarget.h"
+#include "codegen/engine/EngineWriter.h"
+#include "kernels/abi/StepArgs.h"
+#include "passes/Pipeline.h"
+#include "runtime/engine/TrustStore.h"
+#include "runtime/support/AtomicFile.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <algorithm>
+#include <chrono>
+
+using namespace mlir;
+using namespace lathe;
+using namespace lathe::codegen;
+namespace fb = lathe::engine::fb;
+using runtime::ErrorKind;
+using runtime::fail;
+using runtime::failFrom;
+using runtime::Result;
+
+namespace {
+
+/// One compilation.
+class Compilation {
+public:
+  Compilation(const std::string &input, const CompileOptions &options)
+      : input(input), options(options) {
+    DialectRegistry registry;
+    passes::registerDialects(registry);
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+    // Errors of passes and the parser become this compilation's error.
+    context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
+      report(diagnostic);
+      return success();
+    });
+  }
+
+  Result<CompileSummary> run() {
+    auto start = std::chrono::steady_clock::now();
+    if (auto ok = checkOptions(); !ok)
+      return failFrom(ok);
+    auto model = loadModel(context, input, options);
+    if (!model)
+      return diagnosed(failFrom(model));
+    module = std::move(model->module);
+    if (auto ok = runPhases(); !ok)
+      return failFrom(ok);
+    CompileSummary summary;
+    if (options.stopAfter.empty()) {
+      auto written = writeOut(*model);
+      if (!written)
+        return failFrom(written);
+      summary = *written;
+    } else if (auto ok = writeText(textOf(*module)); !ok) {
+      return failFrom(ok);
+    }
+    summary.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+            .count();
+    return summary;
+  }
+
+private:
+  void report(Diagnostic &diagnostic) {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    if (std::string label = labelOf(diagnostic.getLocation()); !label.empty())
+      stream << label << ": ";
+    stream << diagnostic;
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
+      messages += (messages.empty() ? "" : "; ") + text;
+    else if (options.onNotice)
+      options.onNotice(text);
+  }
+
+  /// An error with what MLIR has reported.
+  tl::unexpected<runtime::Error> diagnosed(tl::unexpected<runtime::Error> e) {
+    if (!messages.empty())
+      e.value().message += ": " + messages;
+    return e;
+  }
+
+  Result<void> checkOptions() {
+    auto known = [](std::string_view name) -> Result<const passes::Phase *> {
+      if (const passes::Phase *phase = passes::findPhase(name))
+        return phase;
+      std::string names;
+      for (const passes::Phase &phase : passes::phases())
+        names += (names.empty() ? "" : ", ") + std::string(phase.name);
+      return fail(ErrorKind::InvalidInput, "unknown phase '{}'; known are {}",
+                  name, names);
+    };
+    for (const std::string &name : options.disabledPhases) {
+      auto phase = known(name);
+      if (!phase)
+        return failFrom(phase);
+      if ((*phase)->mandatory)
+        return fail(ErrorKind::InvalidInput,
+                    "phase '{}' cannot be disabled: no engine can be made "
+                    "without it",
+                    name);
+    }
+    for (const std::string &name : options.printIrAfter)
+      if (name != "all")
+        if (auto phase = known(name); !phase)
+          return failFrom(phase);
+    if (!options.stopAfter.empty())
+      if (auto phase = known(options.stopAfter); !phase)
+        return failFrom(phase);
+    if (options.kvDtype != "f16" && options.kvDtype != "f32")
+      return fail(ErrorKind::InvalidInput,
+                  "unknown KV dtype '{}'; known are f16, f32", options.kvDtype);
+    std::vector<std::string> names = options.targets;
+    if (names.empty())
+      names.emplace_back("cpu:native");
+    for (const std::string &name : names) {
+      auto isa = isaOfTarget(name);
+      if (!isa)
+        return failFrom(isa);
+      if (!llvm::is_contained(isas, *isa))
+        isas.push_back(*isa);
+    }
+    return {};
+  }
+
+  static std::string textOf(ModuleOp module) {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    module.print(stream, OpPrintingFlags().enableDebugInfo());
+    text += '\n';
+    return text;
+  }
+
+  Result<void> writeText(std::string_view text) {
+    auto file = runtime::AtomicFile::create(options.output);
+    if (!file)
+      return failFrom(file);
+    auto written = file->append(
+        {reinterpret_cast<const uint8_t *>(text.data()), text.size()});
+    return written ? file->commit() : written;
+  }
+
+  bool disabled(std::string_view phase) const {
+    return llvm::is_contained(options.disabledPhases, phase);
+  }
+
+  /// Runs the phases behind the one that the module has seen last.
+  Result<void> runPhases() {
+    passes::PipelineOptions pipelineOptions;
+    pipelineOptions.kvDtype = options.kvDtype;
+    pipelineOptions.target = cpuTargetInfo();
+    std::span<const passes::Phase> all = passes::phases();
+    size_t first = 0;
+    if (auto seen = (*module)->getAttrOfType<StringAttr>(
+            ir::LatheDialect::phaseAttrName)) {
+      const passes::Phase *phase = passes::findPhase(seen.getValue());
+      if (!phase)
+        return fail(ErrorKind::InvalidInput,
+                    "{}: 'lathe.phase' names an unknown phase '{}'", input,
+                    seen.getValue().str());
+      first = static_cast<size_t>(phase - all.data()) + 1;
+    }
+    for (size_t i = first; i < all.size(); ++i) {
+      const passes::Phase &phase = all[i];
+      if (options.progress)
+        options.progress(phase.name, i, all.size());
+      if (!disabled(phase.name)) {
+        PassManager manager(&context);
+        manager.addPass(phase.create(pipelineOptions));
+        if (failed(manager.run(*module)))
+          return diagnosed(fail(ErrorKind::InvalidInput, "{}: phase {} failed",
+                                input, phase.name));
+      }
+      (*module)->setAttr(ir::LatheDialect::phaseAttrName,
+                         StringAttr::get(&context, phase.name));
+      std::string text = textOf(*module);
+      if (options.onIr &&
+          (llvm::is_contained(options.printIrAfter, "all") ||
+           llvm::is_contained(options.printIrAfter, std::string(phase.name))))
+        options.onIr(phase.name, text);
+      dumps.push_back({std::string(phase.name), std::move(text)});
+      if (phase.name == options.stopAfter)
+        return {};
+    }
+    return {};
+  }
+
+  static fb::KvGroupT describeGroup(ir::KvGroupOp op, ModuleOp module) {
+    fb::KvGroupT group;
+    group.id = static_cast<uint32_t>(op.getId());
+    group.kind = op.getKind() == ir::KvKind::Window ? fb::KvKind::Window
+                                                    : fb::KvKind::Full;
+    group.window = static_cast<uint32_t>(op.getWindow());
+    group.page_tokens = pageTokens;
+    group.page_bytes = static_cast<uint64_t>(op.getPageBytes());
+    group.dtype = op.getElement().isF16() ? "f16" : "f32";
+    group.kv_heads = static_cast<uint32_t>(op.getKvHeads());
+    group.head_dim = static_cast<uint32_t>(op.getHeadDim());
+    for (auto kernel : module.getOps<ir::AttentionKernelOp>())
+      if (kernel.getGroup() == op.getId())
+        group.query_heads = static_cast<uint32_t>(kernel.getHeads());
+    group.layers.assign(op.getLayers().begin(), op.getLayers().end());
+    group.k_offsets.assign(op.getKOffsets().begin(), op.getKOffsets().end());
+    group.v_offsets.assign(op.getVOffsets().begin(), op.getVOffsets().end());
+    return group;
+  }
+
+  Result<EngineWeight> describeWeight(ir::WeightOp op,
+                                      const WeightStore &store) {
+    RankedTensorType type = op.getTensorType();
+    EngineWeight weight;
+    weight.name = op.getSymName().str();
+    weight.modelName = labelOf(op.getLoc());
+    if (auto block = dyn_cast<ir::BlockType>(type.getElementType())) {
+      weight.format = block.getFormat();
+      weight.layout = ir::stringifyLayout(block.getLayout()).str();
+      weight.rows = static_cast<uint64_t>(type.getDimSize(0));
+      weight.k = static_cast<uint64_t>(type.getDimSize(1));
+    } else {
+      weight.layout = "rows";
+      weight.k = static_cast<uint64_t>(type.getShape().back());
+      weight.rows = static_cast<uint64_t>(type.getNumElements()) / weight.k;
+    }
+    weight.produce = [op, &store](const ByteSink &sink) {
+      return store.stream(op, sink);
+    };
+    return weight;
+  }
+
+  Result<CompileSummary> writeOut(const ModelInput &model) {
+    WeightStore store(model.sources);
+    EngineDescription engine;
+    engine.producer = "lathe " LATHE_VERSION;
+    auto facts = (*module)->getAttrOfType<ir::ModelAttr>(
+        ir::LatheDialect::modelAttrName);
+    if (!facts)
+      return fail(ErrorKind::InvalidInput,
+                  "{}: the module has no 'lathe.model' attribute", input);
+    engine.model.architecture = facts.getArchitecture().str();
+    engine.model.name = facts.getName().str();
+    engine.model.vocab = static_cast<uint32_t>(facts.getVocab());
+    engine.model.hidden = static_cast<uint32_t>(facts.getHidden());
+    engine.model.layers = static_cast<uint32_t>(facts.getLayers());
+    engine.model.context = static_cast<uint32_t>(facts.getPositions());
+
+    WeightOffsets offsets;
+    WeightPlacer placer;
+    CompileSummary summary;
+    for (auto op : module->getOps<ir::WeightOp>()) {
+      auto weight = describeWeight(op, store);
+      if (!weight)
+        return failFrom(weight);
+      auto place =
+          placer.add(weight->format, weight->layout, weight->rows, weight->k);
+      if (!place)
+        return failFrom(place, weight->name);
+      offsets[op.getSymNameAttr()] = place->offset;
+      if (isa<ir::BlockType>(op.getTensorType().getElementType()))
+        engine.model.parameters += weight->rows * weight->k;
+      engine.weights.push_back(std::move(*weight));
+      ++summary.tensors;
+    }
+    for (auto group : module->getOps<ir::KvGroupOp>())
+      engine.kvGroups.push_back(describeGroup(group, *module));
+    engine.programs.push_back(
+        describeProgram(*module, cpuTargetInfo(), offsets));
+    summary.kernels = engine.programs.front().kernels.size();
+    for (size_t i = 0; i < isas.size(); ++i) {
+      if (options.progress)
+        options.progress("compile cpu:" + isas[i], i, isas.size());
+      auto target = compileForCpu(*module, offsets, isas[i], options.saveTemps);
+      if (!target)
+        return failFrom(target);
+      summary.targets.push_back(target->name);
+      engine.targets.push_back(std::move(*target));
+    }
+    for (auto &[phase, text] : dumps)
+      engine.ir.push_back({phase, std::move(text)});
+    for (Attribute attr : model.files) {
+      auto file = cast<ir::FileAttr>(attr);
+      fb::SourceFileT source;
+      source.name = file.getName().str();
+      source.bytes = file.getBytes();
+      source.sha256 = file.getSha256().str();
+      engine.sources.push_back(std::move(source));
+    }
+    engine.options = {"kv=" + options.kvDtype,
+                      "context=" + std::to_string(facts.getPositions())};
+    for (const std::string &name : options.disabledPhases)
+      engine.options.push_back("disable=" + name);
+    engine.tokenizer = model.tokenizer;
+
+    WriteOptions writeOptions;
+    std::optional<runtime::SigningKey> key;
+    if (options.sign) {
+      auto own = runtime::TrustStore::ofUser().and_then(
+          [](const runtime::TrustStore &trust) { return trust.ownKey(); });
+      if (own)
+        key = std::move(*own);
+      else if (options.onNotice)
+        options.onNotice("the engine is not signed: " + own.error().message);
+      writeOptions.signer = key ? &*key : nullptr;
+    }
+    writeOptions.progress = [&](std::string_view, uint64_t done,
+                                uint64_t total) {
+      if (options.progress)
+        options.progress("write", done, total);
+    };
+    auto written = writeEngine(options.output, engine, writeOptions);
+    if (!written)
+      return failFrom(written);
+    summary.weightBytes = written->weightBytes;
+    summary.fileBytes = written->fileBytes;
+    return summary;
+  }
+
+  const std::string &input;
+  const CompileOptions &options;
+  MLIRContext context;
+  std::string messages;
+  OwningOpRef<ModuleOp> module;
+  std::vector<std::string> isas;
+  std::vector<std::pair<std::string, std::string>> dumps;
+};
+
+} // namespace
+
+Result<CompileSummary> codegen::compile(const std::string &input,
+                                        const CompileOptions &options) {
+  return Compilation(input, options).run();
+}
+
+std::vector<PhaseInfo> codegen::pipeline() {
+  std::vector<PhaseInfo> result;
+  for (const passes::Phase &phase : passes::phases())
+    result.push_back({phase.number, std::string(phase.name),
+                      std::string(phase.summary), phase.mandatory});
+  return result;
+}

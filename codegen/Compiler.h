@@ -1,0 +1,89 @@
+/// \file
+/// The compiler's only interface: a model file becomes an engine file. Nothing
+/// of MLIR, LLVM or Clang is visible here, so that the program that offers
+/// `compile` can load the compiler when it needs it (Loader.h).
+#ifndef LATHE_CODEGEN_COMPILER_H
+#define LATHE_CODEGEN_COMPILER_H
+
+#include "runtime/support/Result.h"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lathe::codegen {
+
+struct CompileOptions {
+  /// Where the engine goes; with `stopAfter`, where the IR goes.
+  std::string output;
+  /// "cpu:native", "cpu:avx2", …; empty: cpu:native.
+  std::vector<std::string> targets;
+  /// Optional phases to leave out.
+  std::vector<std::string> disabledPhases;
+  /// Stop after this phase and write its IR as text.
+  std::string stopAfter;
+  /// Phases whose IR goes to `onIr`; "all" for every one.
+  std::vector<std::string> printIrAfter;
+  /// Keep sources, assembly and objects here; empty: nowhere.
+  std::string saveTemps;
+  /// The model file that a .mlir's weights come from, if it does not lie beside
+  /// it under its own name.
+  std::string source;
+  /// Positions to cover; 0: as many as the model was trained for.
+  int64_t context = 0;
+  /// f16 or f32.
+  std::string kvDtype = "f16";
+  /// Sign the engine with this user's key.
+  bool sign = true;
+
+  /// What is being done ("fuse-attention", "write"), and how far it is: `done`
+  /// of `total` units, total 0 if unknown. On the calling thread.
+  std::function<void(std::string_view what, uint64_t done, uint64_t total)>
+      progress;
+  std::function<void(std::string_view phase, std::string_view text)> onIr;
+  /// A remark or warning for the user, one line.
+  std::function<void(std::string_view message)> onNotice;
+};
+
+struct CompileSummary {
+  uint64_t tensors = 0;
+  uint64_t weightBytes = 0;
+  uint64_t fileBytes = 0;
+  uint64_t kernels = 0;
+  double seconds = 0;
+  std::vector<std::string> targets;
+};
+
+/// One phase of the pipeline, for --print-pipeline.
+struct PhaseInfo {
+  int number;
+  std::string name;
+  std::string summary;
+  bool mandatory;
+};
+
+/// Compiles a .gguf or a dumped .mlir. Errors name the file and the item;
+/// nothing is left behind half-written. One call at a time per process.
+runtime::Result<CompileSummary> compile(const std::string &input,
+                                        const CompileOptions &options);
+
+/// The phases, in order.
+std::vector<PhaseInfo> pipeline();
+
+/// What liblathe-compiler.so exports as `latheCompiler`: the functions above.
+struct CompilerApi {
+  uint32_t version;
+  runtime::Result<CompileSummary> (*compile)(const std::string &,
+                                             const CompileOptions &);
+  std::vector<PhaseInfo> (*pipeline)();
+};
+
+/// The version of CompilerApi; the program that loads the compiler is built
+/// from the same tree and refuses another.
+inline constexpr uint32_t compilerApiVersion = 1;
+
+} // namespace lathe::codegen
+
+#endif // LATHE_CODEGEN_COMPILER_H

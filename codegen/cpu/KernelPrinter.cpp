@@ -1,0 +1,235 @@
+#include "codegen/cpu/KernelPrinter.h"
+
+#include "codegen/cpu/RegionPrinter.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace lathe;
+using namespace lathe::ir;
+
+namespace {
+
+StringRef formatId(BlockType block) {
+  return kernels::traitsOf(block.getFormat()).name;
+}
+
+StringRef storeName(Store store) {
+  return store == Store::F32 ? "Store::F32" : "Store::Q8";
+}
+
+StringRef sideName(Side side) {
+  switch (side) {
+  case Side::Element:
+    return "Side::Element";
+  case Side::Column:
+    return "Side::Column";
+  case Side::Row:
+    return "Side::Row";
+  }
+  llvm_unreachable("all sides handled");
+}
+
+StringRef elementTag(Type type) { return type.isF16() ? "F16" : "F32"; }
+
+template <typename T>
+void printList(raw_ostream &os, StringRef indent, StringRef type,
+               StringRef name, ArrayRef<T> values, StringRef (*nameOf)(T)) {
+  os << indent << "static constexpr u32 " << name << "Count = " << values.size()
+     << ";\n";
+  if (values.empty())
+    return;
+  os << indent << "static constexpr " << type << " " << name << "s[] = {";
+  llvm::interleaveComma(values, os, [&](T value) { os << nameOf(value); });
+  os << "};\n";
+}
+
+std::string typeList(StringRef name, StringRef element, size_t count) {
+  std::string text = ("  using " + name + " = TypeList<").str();
+  for (size_t i = 0; i < count; ++i)
+    text += (i ? ", " : "") + element.str() + std::to_string(i);
+  return text + ">;\n";
+}
+
+void printStruct(raw_ostream &os, EmbedKernelOp op) {
+  os << "  static constexpr i64 vocab = " << op.getVocab() << ";\n"
+     << "  static constexpr i64 k = " << op.getK() << ";\n"
+     << "  static constexpr Format format = Format::"
+     << formatId(cast<BlockType>(op.getWeight())) << ";\n";
+  codegen::printMap(os, op.getMap(), 1, "  ");
+}
+
+void printStruct(raw_ostream &os, RowwiseKernelOp op) {
+  os << "  static constexpr i64 k = " << op.getK() << ";\n";
+  for (auto [index, attr] : llvm::enumerate(op.getStages())) {
+    auto stage = cast<StageAttr>(attr);
+    os << "  struct Stage" << index << " {\n"
+       << "    static constexpr bool rms = "
+       << (stage.getRms() ? "true" : "false") << ";\n"
+       << "    static constexpr f32 epsilon = "
+       << codegen::floatLiteral(stage.getEpsilon().getValue().convertToFloat())
+       << ";\n";
+    printList<Side>(os, "    ", "Side", "side", stage.getSides(), sideName);
+    printList<Store>(os, "    ", "Store", "store", stage.getStores(),
+                     storeName);
+    codegen::printMap(os, op.getMaps()[index], 1, "    ");
+    os << "  };\n";
+  }
+  os << typeList("Stages", "Stage", op.getStages().size());
+}
+
+void printStruct(raw_ostream &os, GemmKernelOp op) {
+  os << "  static constexpr i64 k = " << op.getK() << ";\n"
+     << "  static constexpr Store input = " << storeName(op.getInput())
+     << ";\n";
+  for (auto [index, attr] : llvm::enumerate(op.getSegments())) {
+    auto segment = cast<SegmentAttr>(attr);
+    os << "  struct Seg" << index << " {\n"
+       << "    static constexpr i64 n = " << segment.getN() << ";\n"
+       << "    static constexpr Format format = Format::"
+       << formatId(segment.getWeight()) << ";\n"
+       << "    static constexpr bool paired = "
+       << (segment.getPaired() ? "true" : "false") << ";\n"
+       << "    static constexpr Store store = " << storeName(segment.getStore())
+       << ";\n";
+    printList<Side>(os, "    ", "Side", "side", segment.getSides(), sideName);
+    codegen::printMap(os, op.getEpilogues()[index], segment.getPaired() ? 2 : 1,
+                      "    ");
+    os << "  };\n";
+  }
+  os << typeList("Segments", "Seg", op.getSegments().size());
+}
+
+void printStruct(raw_ostream &os, RopeAppendKernelOp op) {
+  os << "  static constexpr u32 group = " << op.getGroup() << ";\n"
+     << "  static constexpr i64 heads = " << op.getHeads() << ";\n"
+     << "  static constexpr i64 kvHeads = " << op.getKvHeads() << ";\n"
+     << "  static constexpr i64 headDim = " << op.getHeadDim() << ";\n"
+     << "  static constexpr i64 ropePairs = " << op.getRopePairs() << ";\n"
+     << "  static constexpr bool ropeHalves = "
+     << (op.getStyle() == RopeStyle::Halves ? "true" : "false") << ";\n"
+     << "  static constexpr bool qkNorm = "
+     << (op.getQkNorm() ? "true" : "false") << ";\n"
+     << "  static constexpr f32 epsilon = "
+     << codegen::floatLiteral(op.getEpsilon().convertToFloat()) << ";\n"
+     << "  static constexpr f32 qScale = "
+     << codegen::floatLiteral(op.getQScale().convertToFloat()) << ";\n"
+     << "  using Element = " << elementTag(op.getElement()) << ";\n"
+     << "  static constexpr u64 pageBytes = " << op.getPageBytes() << ";\n";
+}
+
+void printStruct(raw_ostream &os, AttentionKernelOp op) {
+  os << "  static constexpr u32 group = " << op.getGroup() << ";\n"
+     << "  static constexpr i64 heads = " << op.getHeads() << ";\n"
+     << "  static constexpr i64 kvHeads = " << op.getKvHeads() << ";\n"
+     << "  static constexpr i64 headDim = " << op.getHeadDim() << ";\n"
+     << "  static constexpr i64 chunk = " << op.getChunk() << ";\n"
+     << "  static constexpr i64 window = " << op.getWindow() << ";\n"
+     << "  static constexpr f32 softcap = "
+     << codegen::floatLiteral(op.getSoftcap().convertToFloat()) << ";\n"
+     << "  using Element = " << elementTag(op.getElement()) << ";\n"
+     << "  static constexpr u64 pageBytes = " << op.getPageBytes() << ";\n"
+     << "  static constexpr Store store = " << storeName(op.getStore())
+     << ";\n";
+}
+
+/// The name of the skeleton's function template.
+StringRef skeletonFunction(Operation *op) {
+  return TypeSwitch<Operation *, StringRef>(op)
+      .Case([](EmbedKernelOp) { return "embed"; })
+      .Case([](RowwiseKernelOp) { return "rowwise"; })
+      .Case([](GemmKernelOp) { return "gemm"; })
+      .Case([](RopeAppendKernelOp) { return "ropeAppend"; })
+      .Case([](AttentionKernelOp) { return "attention"; });
+}
+
+} // namespace
+
+std::string codegen::labelOf(Location loc) {
+  SmallVector<StringRef> names;
+  loc->walk([&](Location inner) {
+    if (auto name = dyn_cast<NameLoc>(inner))
+      if (!llvm::is_contained(names, name.getName().getValue()))
+        names.push_back(name.getName().getValue());
+    return WalkResult::advance();
+  });
+  return llvm::join(names, ", ");
+}
+
+std::string codegen::summarize(KernelOpInterface kernel) {
+  std::string text = kernel.skeletonName().str();
+  llvm::raw_string_ostream os(text);
+  TypeSwitch<Operation *>(kernel.getOperation())
+      .Case([&](EmbedKernelOp op) {
+        os << " " << op.getVocab() << " x " << op.getK() << " "
+           << formatId(cast<BlockType>(op.getWeight()));
+      })
+      .Case([&](RowwiseKernelOp op) {
+        os << " " << op.getK();
+        for (Attribute attr : op.getStages()) {
+          auto stage = cast<StageAttr>(attr);
+          os << (stage.getRms() ? " rms" : " map");
+          for (Store store : stage.getStores())
+            os << " -> " << stringifyStore(store);
+        }
+      })
+      .Case([&](GemmKernelOp op) {
+        os << " " << op.getK() << " ->";
+        for (Attribute attr : op.getSegments()) {
+          auto segment = cast<SegmentAttr>(attr);
+          os << " " << segment.getN() << " " << formatId(segment.getWeight())
+             << (segment.getPaired() ? " paired" : "")
+             << (segment.getStore() == Store::Q8 ? " q8" : "");
+        }
+      })
+      .Case([&](RopeAppendKernelOp op) {
+        os << " " << op.getHeads() << "+" << op.getKvHeads() << " x "
+           << op.getHeadDim() << (op.getQkNorm() ? " qk-norm" : "");
+      })
+      .Case([&](AttentionKernelOp op) {
+        os << " " << op.getHeads() << "/" << op.getKvHeads() << " x "
+           << op.getHeadDim();
+        if (op.getWindow() > 0)
+          os << " window " << op.getWindow();
+      });
+  return text;
+}
+
+void codegen::printKernel(raw_ostream &os, KernelOpInterface kernel,
+                          unsigned id) {
+  os << "// " << summarize(kernel) << "\n// operands:";
+  for (const OperandInfo &info : kernel.operandInfos())
+    os << " " << info.name;
+  os << "\nstruct K" << id << " {\n";
+  TypeSwitch<Operation *>(kernel.getOperation())
+      .Case<EmbedKernelOp, RowwiseKernelOp, GemmKernelOp, RopeAppendKernelOp,
+            AttentionKernelOp>([&](auto op) { printStruct(os, op); });
+  os << "};\n"
+     << "extern \"C\" void lathe_kernel_" << id
+     << "(const StepArgs *args, const void *const *operands,\n"
+     << "    u32 rows, u32 thread, u32 threads) {\n"
+     << "  " << skeletonFunction(kernel) << "<K" << id
+     << ">(args, operands, rows, thread, threads);\n"
+     << "}\n\n";
+}
+
+std::string codegen::printModule(ModuleOp module,
+                                 const WeightOffsets &weights) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << "// Printed by Lathe; compile by hand with the flags of\n"
+        "// kernels/cpu/README.md.\n"
+        "#include \"kernels/cpu/Kernels.h\"\n\n"
+        "using namespace lathe;\nusing namespace lathe::kernels;\n\n";
+  llvm::DenseMap<StringAttr, unsigned> ids;
+  for (auto kernel : module.getOps<KernelOpInterface>()) {
+    auto id = static_cast<unsigned>(ids.size());
+    ids[SymbolTable::getSymbolName(kernel)] = id;
+    printKernel(os, kernel, id);
+  }
+  for (auto program : module.getOps<ProgramOp>())
+    printProgram(os, program, ("lathe_" + program.getSymName() + "_v1").str(),
+                 ids, weights);
+  return text;
+}
