@@ -130,23 +130,18 @@ private:
   /// M rows times one unit.
   template <u32 M>
   LATHE_INLINE void runUnit(const Item *a, i64 row, i64 unit) const {
-    // Two groups at once where that leaves registers.
-    constexpr i64 together = M <= 2 ? 2 : 1;
     alignas(64) f32 sums[M][unitRows];
-    for (i64 g = 0; g < unitGroups; g += together) {
+    for (i64 g = 0; g < unitGroups; ++g) {
       i64 group = unit * unitGroups + g;
-      const Block *at[2] = {groupOf(group), groupOf(group + 1)};
-      f32 *to[2] = {sums[0] + 16 * g, sums[0] + 16 * g + 16};
-      if (group + together <= groups) {
-        Tile::template run<M, together>(at, K::k, a, to, unitRows);
-        continue;
+      f32 *to = sums[0] + 16 * g;
+      if (__builtin_expect(group < groups, 1)) {
+        const Block *at = groupOf(group);
+        Tile::template run<M, 1>(&at, K::k, a, &to, unitRows);
+      } else {
+        // The last unit lacks groups.
+        for (u32 m = 0; m < M; ++m)
+          __builtin_memset(to + m * unitRows, 0, 64);
       }
-      for (i64 t = 0; t < together; ++t)
-        if (group + t < groups)
-          Tile::template run<M, 1>(at + t, K::k, a, to + t, unitRows);
-        else
-          for (u32 m = 0; m < M; ++m)
-            __builtin_memset(to[t] + m * unitRows, 0, 64);
     }
     finish(sums[0], M, row, unit);
   }

@@ -57,22 +57,40 @@ template <Format format> struct QuantTile {
   }
 
   /// weights[s] is a group; its outputs of row m go to out[s] + m * outStride.
+  ///
+  /// With more than one row, native rows are done one after the other, so that
+  /// activations are broadcast from memory again rather than kept (spilled) in
+  /// registers for the other half.
   template <u32 M, u32 S>
   static __attribute__((noinline)) void run(const Block *const *weights, i64 k,
                                             const Prepared *a, f32 *const *out,
                                             i64 outStride) {
-    Floats f[S][halves][M];
-    LATHE_UNROLL
-    for (u32 s = 0; s < S; ++s)
-      LATHE_UNROLL
-    for (u32 h = 0; h < halves; ++h)
-      LATHE_UNROLL
-    for (u32 m = 0; m < M; ++m)
-      f[s][h][m] = Floats::splat(0);
+    if constexpr (M == 1) {
+      runHalves<M, S, halves>(weights, k, a, 0, out, outStride);
+    } else {
+#pragma clang loop unroll(disable)
+      for (u32 h = 0; h < halves; ++h)
+        runHalves<M, S, 1>(weights, k, a, h * width, out, outStride);
+    }
+  }
+
+private:
+  /// The native rows from `lane` on.
+  template <u32 M, u32 S, u32 H>
+  static LATHE_INLINE void runHalves(const Block *const *weights, i64 k,
+                                     const Prepared *a, u32 lane,
+                                     f32 *const *out, i64 outStride) {
+    Floats f[S][H][M];
     const Block *w[S];
     LATHE_UNROLL
-    for (u32 s = 0; s < S; ++s)
+    for (u32 s = 0; s < S; ++s) {
       w[s] = weights[s];
+      LATHE_UNROLL
+      for (u32 h = 0; h < H; ++h)
+        LATHE_UNROLL
+      for (u32 m = 0; m < M; ++m)
+        f[s][h][m] = Floats::splat(0);
+    }
     i64 blocks = blocksOf(k);
     for (i64 b = 0; b < blocks; ++b) {
 #pragma clang loop unroll(disable)
@@ -85,8 +103,8 @@ template <Format format> struct QuantTile {
         for (i64 line = 0; line < ceilLines(bytes); ++line)
           prefetch(ahead + prefetchBytes + 64 * line);
         LATHE_UNROLL
-        for (u32 h = 0; h < halves; ++h)
-          addBlock<M>(*w[s], sub, h * width, a, f[s][h]);
+        for (u32 h = 0; h < H; ++h)
+          addBlock<M>(*w[s], sub, lane + h * width, a, f[s][h]);
       }
       LATHE_UNROLL
       for (u32 s = 0; s < S; ++s)
@@ -95,13 +113,12 @@ template <Format format> struct QuantTile {
     LATHE_UNROLL
     for (u32 s = 0; s < S; ++s)
       LATHE_UNROLL
-    for (u32 h = 0; h < halves; ++h)
+    for (u32 h = 0; h < H; ++h)
       LATHE_UNROLL
     for (u32 m = 0; m < M; ++m)
-      store(out[s] + m * outStride + h * width, f[s][h][m]);
+      store(out[s] + m * outStride + lane + h * width, f[s][h][m]);
   }
 
-private:
   static constexpr i64 ceilLines(i64 bytes) { return (bytes + 63) / 64; }
 
   /// Adds 32 k of `width` weight rows to the accumulators of M rows.

@@ -56,7 +56,10 @@ using RowShorts = u16 __attribute__((vector_size(2 * width)));
 struct Floats {
   FloatLanes v;
 
-  static LATHE_INLINE Floats splat(f32 x) { return {FloatLanes{} + x}; }
+  static LATHE_INLINE Floats splat(f32 x) {
+    using Splat = f32 __attribute__((ext_vector_type(width)));
+    return {__builtin_bit_cast(FloatLanes, Splat(x))};
+  }
 };
 
 /// `width` i32 values.

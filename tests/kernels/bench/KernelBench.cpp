@@ -1,0 +1,181 @@
+// GB/s of weights and GOP/s of gemms by row count, and attention, on one
+// thread and for every ISA layer that this CPU runs. At few rows the weights of
+// many layers in turn make the caches useless, as in decoding; from 64 rows on
+// it does not matter. Not run by ctest.
+
+#include "kernels/formats/Layout.h"
+#include "tests/kernels/bench/BenchLayer.h"
+
+#include <benchmark/benchmark.h>
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <string>
+#include <sys/mman.h>
+#include <vector>
+
+namespace lathe::bench {
+
+namespace generic {
+extern const BenchLayer layer;
+}
+namespace avx2 {
+extern const BenchLayer layer;
+}
+namespace avx512 {
+extern const BenchLayer layer;
+}
+
+namespace {
+
+/// Bytes of weights that one measurement goes through in turn.
+constexpr u64 workingSet = u64(256) << 20;
+
+/// Huge-page memory of pseudo-random bytes without NaN patterns; the values do
+/// not matter to the speed of anything measured.
+u8 *weightMemory() {
+  static u8 *memory = [] {
+    void *map = mmap(nullptr, workingSet, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    madvise(map, workingSet, MADV_HUGEPAGE);
+    u8 *bytes = static_cast<u8 *>(map);
+    std::mt19937_64 random(1);
+    for (u64 i = 0; i < workingSet; i += 8) {
+      u64 word = random() & 0x3333333333333333;
+      std::memcpy(bytes + i, &word, 8);
+    }
+    return bytes;
+  }();
+  return memory;
+}
+
+void runGemm(benchmark::State &state, const GemmBench &bench) {
+  u32 rows = u32(state.range(0));
+  const u8 *weights = weightMemory();
+  u64 bytes = *kernels::packedBytes(bench.format, u64(bench.n), u64(bench.k));
+  u64 copies = workingSet / bytes, at = 0;
+  std::vector<ActivationBlock> blocks(rows * u64(bench.k) / 32);
+  for (u64 i = 0; i < blocks.size(); ++i) {
+    blocks[i].d = 0.01f;
+    for (int j = 0; j < 32; ++j) {
+      blocks[i].q[j] = i8(j * 7 % 255 - 127);
+      blocks[i].laneSum[j / 16][j % 4 / 2] += blocks[i].q[j];
+    }
+  }
+  std::vector<f32> floats(rows * u64(bench.k), 0.5f);
+  std::vector<f32> out(rows * u64(bench.n));
+  bool floatInput = kernels::isFloatFormat(bench.format);
+  for (auto _ : state) {
+    const void *operands[] = {floatInput ? static_cast<void *>(floats.data())
+                                         : blocks.data(),
+                              weights + at * bytes, out.data()};
+    bench.function(nullptr, operands, rows, 0, 1);
+    at = at + 1 < copies ? at + 1 : 0;
+  }
+  f64 runs = f64(state.iterations());
+  state.counters["weights"] =
+      benchmark::Counter(f64(bytes) * runs, benchmark::Counter::kIsRate,
+                         benchmark::Counter::kIs1000);
+  state.counters["ops"] = benchmark::Counter(
+      2.0 * f64(rows) * f64(bench.n) * f64(bench.k) * runs,
+      benchmark::Counter::kIsRate, benchmark::Counter::kIs1000);
+}
+
+/// `rows` rows at the end of a sequence of `depth` + rows keys.
+void runAttention(benchmark::State &state, const AttentionBench &bench) {
+  u32 rows = u32(state.range(0)), depth = u32(state.range(1));
+  u32 total = depth + rows, pages = (total + pageTokens - 1) / pageTokens;
+  std::vector<u16> pool(bench.pageBytes / 2 * (pages + 1), 0x2e66);
+  std::vector<u32> table(pages);
+  for (u32 i = 0; i < pages; ++i)
+    table[i] = i + 1;
+  KvGroupArgs group = {reinterpret_cast<u8 *>(pool.data()), table.data(), pages,
+                       0};
+  std::vector<i32> positions(rows);
+  for (u32 i = 0; i < rows; ++i)
+    positions[i] = i32(depth + i);
+  std::vector<AttentionWork> items;
+  constexpr u32 tile = 16;
+  for (u32 at = 0; at < rows; at += tile) {
+    u32 count = std::min(tile, rows - at);
+    items.push_back(
+        {0, at, count, 0, (depth + at + count + 127) / 128, ~0u, 0, 0});
+  }
+  AttentionWorkList list = {items.data(), nullptr, u32(items.size()), 0};
+  StepArgs args = {};
+  args.groups = &group;
+  args.positions = positions.data();
+  args.attentionWork = &list;
+  u64 width = u64(bench.heads * bench.headDim);
+  std::vector<f32> q(rows * width, 0.1f);
+  std::vector<ActivationBlock> out(rows * width / 32);
+  const u8 *keys = group.pool;
+  const u8 *values = keys + bench.pageBytes / 2;
+  const void *operands[] = {q.data(), keys, values, nullptr, out.data()};
+  for (auto _ : state)
+    bench.function(&args, operands, list.count, 0, 1);
+  f64 pairs = 0;
+  for (u32 i = 0; i < rows; ++i)
+    pairs += depth + i + 1;
+  state.counters["flops"] = benchmark::Counter(
+      4.0 * pairs * f64(width) * f64(state.iterations()),
+      benchmark::Counter::kIsRate, benchmark::Counter::kIs1000);
+}
+
+void addLayer(const BenchLayer &layer) {
+  for (u32 i = 0; i < layer.gemmCount; ++i) {
+    const GemmBench &gemm = layer.gemms[i];
+    std::string name = std::string(layer.name) + "/gemm/" + gemm.name + "/" +
+                       std::to_string(gemm.n) + "x" + std::to_string(gemm.k);
+    benchmark::RegisterBenchmark(name.c_str(), runGemm, gemm)
+        ->ArgName("M")
+        ->Arg(1)
+        ->Arg(2)
+        ->Arg(4)
+        ->Arg(8)
+        ->Arg(64)
+        ->Arg(512);
+  }
+  std::string name = std::string(layer.name) + "/attention";
+  benchmark::RegisterBenchmark(name.c_str(), runAttention, layer.attention)
+      ->ArgNames({"rows", "depth"})
+      ->Args({1, 512})
+      ->Args({1, 4096})
+      ->Args({512, 0})
+      ->Args({512, 3584});
+}
+
+/// The CPU's name and feature flags belong to every figure.
+void logCpu() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (line.starts_with("model name"))
+      benchmark::AddCustomContext("cpu", line.substr(line.find(':') + 2));
+    if (line.starts_with("flags")) {
+      std::string found;
+      for (const char *flag :
+           {"avx2", "fma", "f16c", "avx512f", "avx512_vnni", "avx512_bf16"})
+        if (line.find(std::string(" ") + flag + " ") != std::string::npos)
+          found += std::string(found.empty() ? "" : " ") + flag;
+      benchmark::AddCustomContext("cpu features", found);
+      return;
+    }
+  }
+}
+
+} // namespace
+} // namespace lathe::bench
+
+int main(int argc, char **argv) {
+  using namespace lathe::bench;
+  benchmark::Initialize(&argc, argv);
+  logCpu();
+  __builtin_cpu_init();
+  addLayer(generic::layer);
+  if (__builtin_cpu_supports("avx2"))
+    addLayer(avx2::layer);
+  if (__builtin_cpu_supports("avx512vnni"))
+    addLayer(avx512::layer);
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
