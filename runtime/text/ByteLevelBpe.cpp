@@ -8,6 +8,7 @@
 #include "runtime/text/Utf8.h"
 
 #include <algorithm>
+#include <array>
 
 namespace lathe::runtime {
 namespace {
@@ -159,6 +160,33 @@ private:
   MergeTable merges_;
 };
 
+/// A merge in raw bytes: what it yields, and where its left piece ends.
+struct RawMerge {
+  std::string joined;
+  size_t leftSize = 0;
+
+  std::string_view left() const {
+    return std::string_view(joined).substr(0, leftSize);
+  }
+  std::string_view right() const {
+    return std::string_view(joined).substr(leftSize);
+  }
+};
+
+/// Reads "left right". False if it is not two pieces in the byte alphabet.
+bool parseMerge(std::string_view text, RawMerge &merge) {
+  // A space can be in neither part: the byte alphabet has none.
+  size_t space = text.find(' ');
+  std::string right;
+  if (space == text.npos || space == 0 || space + 1 == text.size() ||
+      !decodeByteAlphabet(text.substr(0, space), merge.joined) ||
+      !decodeByteAlphabet(text.substr(space + 1), right))
+    return false;
+  merge.leftSize = merge.joined.size();
+  merge.joined += right;
+  return true;
+}
+
 } // namespace
 
 Result<std::unique_ptr<SegmentEncoder>>
@@ -167,44 +195,55 @@ makeByteLevelBpe(const TokenizerSpec &spec, const PieceTable &pieces) {
   if (!preTokenizer)
     return failFrom(preTokenizer);
 
-  std::string left, right;
-  TextIndex index(spec.tokens.size()), markers(spec.tokens.size());
-  for (int32_t id = 0; id < static_cast<int32_t>(spec.tokens.size()); ++id) {
+  const size_t ahead = 16; // Texts prefetched before they are looked up.
+  size_t count = spec.tokens.size();
+  TextIndex index(count);
+  TextIndex markers(spec.types.size() -
+                    std::ranges::count(spec.types, TokenType::Normal));
+  std::string raw;
+  for (size_t i = 0; i < count; ++i) {
+    auto id = static_cast<int32_t>(i);
+    if (i + ahead < count)
+      index.prefetch(pieces[id + ahead]);
     if (spec.tokens[id].empty())
       continue;
     if (typeOf(spec, id) != TokenType::Normal)
       markers.insert(spec.tokens[id], id);
-    else if (decodeByteAlphabet(spec.tokens[id], left))
+    else if (decodeByteAlphabet(spec.tokens[id], raw))
       index.insert(pieces[id], id);
   }
 
   MergeTable merges(spec.merges.size());
-  for (size_t rank = 0; rank < spec.merges.size(); ++rank) {
-    std::string_view merge = spec.merges[rank];
-    // A space can be neither part: the byte alphabet has none.
-    size_t space = merge.find(' ');
-    bool wellFormed = space != merge.npos && space > 0 &&
-                      space + 1 < merge.size() &&
-                      decodeByteAlphabet(merge.substr(0, space), left) &&
-                      decodeByteAlphabet(merge.substr(space + 1), right);
-    if (!wellFormed)
-      return fail(ErrorKind::InvalidInput,
-                  "tokenizer: merge {} is not two pieces in GPT-2's byte "
-                  "alphabet with a space between",
-                  rank);
-    int32_t leftId = index.find(left), rightId = index.find(right);
-    int32_t merged = index.find(left + right);
-    if (leftId < 0 || rightId < 0 || merged < 0) {
+  std::array<RawMerge, ahead> block;
+  for (size_t first = 0; first < spec.merges.size(); first += ahead) {
+    size_t size = std::min(ahead, spec.merges.size() - first);
+    for (size_t i = 0; i < size; ++i) {
+      if (!parseMerge(spec.merges[first + i], block[i]))
+        return fail(ErrorKind::InvalidInput,
+                    "tokenizer: merge {} is not two pieces in GPT-2's byte "
+                    "alphabet with a space between",
+                    first + i);
+      for (auto text : {block[i].left(), block[i].right(),
+                        std::string_view(block[i].joined)})
+        index.prefetch(text);
+    }
+    for (size_t i = 0; i < size; ++i) {
+      const RawMerge &merge = block[i];
+      int32_t left = index.find(merge.left());
+      int32_t right = index.find(merge.right());
+      int32_t joined = index.find(merge.joined);
+      if (left >= 0 && right >= 0 && joined >= 0) {
+        merges.insert(left, right, {static_cast<uint32_t>(first + i), joined});
+        continue;
+      }
       // A piece that is a control token is left to the special tokens; one
       // that is no token at all is a fault.
-      if (markers.find(left) < 0 && markers.find(right) < 0 &&
-          markers.find(left + right) < 0)
+      if (markers.find(merge.left()) < 0 && markers.find(merge.right()) < 0 &&
+          markers.find(merge.joined) < 0)
         return fail(ErrorKind::InvalidInput,
                     "tokenizer: merge {} is of pieces that are no tokens",
-                    rank);
-      continue;
+                    first + i);
     }
-    merges.insert(leftId, rightId, {static_cast<uint32_t>(rank), merged});
   }
   return std::make_unique<ByteLevelBpe>(std::move(*preTokenizer), pieces,
                                         std::move(index), std::move(merges));

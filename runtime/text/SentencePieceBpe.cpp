@@ -16,7 +16,10 @@ class SentencePieceBpe final : public SegmentEncoder {
 public:
   SentencePieceBpe(const TokenizerSpec &spec, const PieceTable &pieces)
       : spec_(spec), pieces_(pieces), index_(spec.tokens.size()) {
-    for (int32_t id = 0; id < static_cast<int32_t>(spec.tokens.size()); ++id) {
+    const int32_t count = static_cast<int32_t>(spec.tokens.size());
+    for (int32_t id = 0; id < count; ++id) {
+      if (id + 16 < count)
+        index_.prefetch(spec.tokens[id + 16]);
       TokenType type = typeOf(spec, id);
       bool matchesText = type == TokenType::Normal ||
                          type == TokenType::UserDefined ||

@@ -47,27 +47,37 @@ uint64_t seededHash(uint64_t key) {
 
 TextIndex::TextIndex(size_t capacity) : slots_(slotsFor(capacity)) {}
 
-size_t TextIndex::slotOf(std::string_view text) const {
+size_t TextIndex::slotOf(std::string_view text, uint64_t &tag) const {
+  uint64_t hash = hashText(text);
+  tag = hash >> 41 << 17 | text.size();
   size_t mask = slots_.size() - 1;
-  size_t at = hashText(text) & mask;
+  size_t at = hash & mask;
   while (slots_[at].text &&
-         std::string_view(slots_[at].text, slots_[at].size) != text)
+         (slots_[at].packed >> 24 != tag ||
+          std::memcmp(slots_[at].text, text.data(), text.size()) != 0))
     at = (at + 1) & mask;
   return at;
 }
 
 void TextIndex::insert(std::string_view text, int32_t id) {
-  Slot &slot = slots_[slotOf(text)];
+  uint64_t tag;
+  Slot &slot = slots_[slotOf(text, tag)];
   if (slot.text)
     return;
-  slot = {text.data(), static_cast<uint32_t>(text.size()), id};
+  slot = {text.data(), tag << 24 | static_cast<uint32_t>(id)};
   maxLength_ = std::max(maxLength_, text.size());
+}
+
+void TextIndex::prefetch(std::string_view text) const {
+  __builtin_prefetch(&slots_[hashText(text) & (slots_.size() - 1)]);
 }
 
 int32_t TextIndex::find(std::string_view text) const {
   if (text.size() > maxLength_)
     return -1;
-  return slots_[slotOf(text)].id;
+  uint64_t tag;
+  const Slot &slot = slots_[slotOf(text, tag)];
+  return slot.text ? static_cast<int32_t>(slot.packed & (kMaxIds - 1)) : -1;
 }
 
 MergeTable::MergeTable(size_t capacity) : slots_(slotsFor(capacity)) {}

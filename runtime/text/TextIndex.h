@@ -14,9 +14,13 @@ namespace lathe::runtime {
 /// cannot be made to put all its tokens into one hash bucket.
 uint64_t seededHash(uint64_t key);
 
-/// Maps texts to ids. It keeps views: the texts must outlive it.
+/// Maps texts to ids. It keeps pointers: the texts must outlive it.
 class TextIndex {
 public:
+  /// Limits that the packing of a slot sets.
+  static constexpr int32_t kMaxIds = 1 << 24;
+  static constexpr size_t kMaxTextBytes = (size_t{1} << 17) - 1;
+
   /// `capacity` is the most texts that will be inserted.
   explicit TextIndex(size_t capacity = 0);
 
@@ -26,17 +30,24 @@ public:
   /// The id of a text, or -1.
   int32_t find(std::string_view text) const;
 
+  /// Starts loading what find or insert of this text will touch: vocabularies
+  /// do not fit into the cache, and building an index is all waiting for it.
+  void prefetch(std::string_view text) const;
+
   /// Length in bytes of the longest text.
   size_t maxLength() const { return maxLength_; }
 
 private:
+  /// `packed` is 23 bits of hash, 17 of length and 24 of id: most other texts
+  /// are told apart without touching their bytes.
   struct Slot {
     const char *text = nullptr;
-    uint32_t size = 0;
-    int32_t id = -1;
+    uint64_t packed = 0;
   };
 
-  size_t slotOf(std::string_view text) const;
+  /// The slot of a text or the free one it belongs into; `tag` is the upper
+  /// part of that slot's `packed`.
+  size_t slotOf(std::string_view text, uint64_t &tag) const;
 
   std::vector<Slot> slots_;
   size_t maxLength_ = 0;

@@ -4,6 +4,7 @@
 #include "runtime/text/SegmentEncoder.h"
 #include "runtime/text/SpecialTokens.h"
 #include "runtime/text/StreamDecoder.h"
+#include "runtime/text/TextIndex.h"
 
 #include <algorithm>
 #include <cmath>
@@ -50,6 +51,9 @@ struct Tokenizer::Parts {
   std::vector<int32_t> ends;
   std::unique_ptr<SegmentEncoder> encoder; ///< Refers to spec and pieces.
 };
+
+static_assert(Tokenizer::kMaxTokens <= TextIndex::kMaxIds &&
+              Tokenizer::kMaxTokenBytes <= TextIndex::kMaxTextBytes);
 
 namespace {
 
