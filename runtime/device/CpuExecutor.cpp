@@ -142,29 +142,23 @@ CpuExecutor::create(StepProgram program, const Capacities &capacities,
   executor->logits = reinterpret_cast<f32 *>(base + layout->logits);
   executor->arena = std::move(*arena);
 
-  executor->args = {.version = stepAbiVersion,
-                    .sizeBytes = sizeof(StepArgs),
-                    .rows = 0,
-                    .sequences = 0,
-                    .headRows = 0,
-                    .groupCount = u32(executor->groupArgs.size()),
-                    .weights = executor->program.weights,
-                    .slots = executor->slots.data(),
-                    .groups = executor->groupArgs.data(),
-                    .tokens = executor->tokens.data(),
-                    .positions = executor->positions.data(),
-                    .rowSequence = executor->rowSequence.data(),
-                    .sequenceStarts = executor->sequenceStarts.data(),
-                    .attentionWork = executor->workLists.data(),
-                    .hidden = executor->hiddenStates,
-                    .headInput = executor->headInput,
-                    .logits = executor->logits,
-                    .pickArgs = nullptr,
-                    .picked = nullptr,
-                    .barrier = team.barrier(),
-                    .spinLimit = ThreadTeam::spinLimit(),
-                    .reserved = 0,
-                    .trace = nullptr};
+  StepArgs &args = executor->args; // the rest stays zero
+  args.version = stepAbiVersion;
+  args.sizeBytes = sizeof(StepArgs);
+  args.groupCount = u32(executor->groupArgs.size());
+  args.weights = executor->program.weights;
+  args.slots = executor->slots.data();
+  args.groups = executor->groupArgs.data();
+  args.tokens = executor->tokens.data();
+  args.positions = executor->positions.data();
+  args.rowSequence = executor->rowSequence.data();
+  args.sequenceStarts = executor->sequenceStarts.data();
+  args.attentionWork = executor->workLists.data();
+  args.hidden = executor->hiddenStates;
+  args.headInput = executor->headInput;
+  args.logits = executor->logits;
+  args.barrier = team.barrier();
+  args.spinLimit = ThreadTeam::spinLimit();
   return executor;
 }
 

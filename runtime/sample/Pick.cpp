@@ -160,7 +160,7 @@ Result<PickResult> pickFromLogits(std::span<const f32> row,
     for (u64 i = 0; i < args.editCount; ++i) {
       const PickEdit &edit = args.edits[i];
       f32 &logit = scratch.edited[u32(edit.token)];
-      logit = logit * edit.factor;
+      logit = logit > 0 ? logit / edit.factor : logit * edit.factor;
       logit = logit + edit.addend;
     }
     if (args.allowed)

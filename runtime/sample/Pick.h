@@ -3,7 +3,8 @@
 /// must equal bit for bit.
 ///
 /// In order:
-/// 1. Edits: logit' = logit * factor + addend, two roundings.
+/// 1. Edits, two roundings:
+///    logit' = (logit > 0 ? logit / factor : logit * factor) + addend.
 /// 2. Tokens whose bit in `allowed` is 0, and those at -infinity, are out.
 /// 3. Temperature 0: the largest logit wins, ties go to the lowest id. Done.
 /// 4. Candidates are ordered by (logit falling, id rising):

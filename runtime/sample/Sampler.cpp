@@ -19,8 +19,8 @@ Result<Sampler> Sampler::create(SamplerOptions options, u32 vocab) {
        {check(std::isfinite(t) && t >= 0, "temperature", t, "0 or more"),
         check(p > 0 && p <= 1, "top-p", p, "more than 0, at most 1"),
         check(m >= 0 && m < 1, "min-p", m, "0 or more, less than 1"),
-        check(std::isfinite(r) && r > 0 && std::isfinite(1 / r),
-              "repetition penalty", r, "more than 0"),
+        check(std::isfinite(r) && r > 0, "repetition penalty", r,
+              "more than 0"),
         check(std::isfinite(options.presencePenalty), "presence penalty",
               options.presencePenalty, "a number"),
         check(std::isfinite(options.frequencyPenalty), "frequency penalty",
@@ -47,8 +47,7 @@ Result<Sampler> Sampler::create(SamplerOptions options, u32 vocab) {
   return sampler;
 }
 
-void Sampler::makeEdits(std::span<const f32> logits,
-                        std::span<const i32> history) {
+void Sampler::makeEdits(std::span<const i32> history) {
   edits.clear();
   window.clear();
   if (hasPenalties) {
@@ -72,8 +71,7 @@ void Sampler::makeEdits(std::span<const f32> logits,
     for (; w < window.size() && window[w] == token; ++w)
       ++occurrences;
     if (occurrences != 0) {
-      edit.factor = logits[u32(token)] > 0 ? 1 / settings.repetitionPenalty
-                                           : settings.repetitionPenalty;
+      edit.factor = settings.repetitionPenalty;
       edit.addend -= settings.presencePenalty;
       edit.addend -= settings.frequencyPenalty * f32(occurrences);
     }
@@ -89,7 +87,7 @@ Result<PickResult> Sampler::sample(std::span<const f32> logits,
   if (logits.size() != vocab)
     return fail(ErrorKind::Internal, "{} logits for a vocabulary of {}",
                 logits.size(), vocab);
-  makeEdits(logits, history);
+  makeEdits(history);
   PickArgs args{.temperature = settings.temperature,
                 .minP = settings.minP,
                 .topK = settings.topK,

@@ -23,8 +23,8 @@ struct SamplerOptions {
   /// Keep what is at least this share as likely as the likeliest; [0, 1),
   /// 0: off.
   f32 minP = 0;
-  /// A token seen in the window: a positive logit is multiplied by 1 / this
-  /// (f32), another by this; > 0, 1: off (Keskar et al., 2019, CTRL).
+  /// A token seen in the window: a positive logit is divided by this, another
+  /// multiplied; > 0, 1: off (Keskar et al., 2019, CTRL).
   f32 repetitionPenalty = 1;
   /// Subtracted once from the logits of tokens seen in the window.
   f32 presencePenalty = 0;
@@ -59,7 +59,7 @@ public:
 
 private:
   Sampler() = default;
-  void makeEdits(std::span<const f32> logits, std::span<const i32> history);
+  void makeEdits(std::span<const i32> history);
 
   SamplerOptions settings;
   u32 vocab = 0;

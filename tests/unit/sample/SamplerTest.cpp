@@ -236,6 +236,7 @@ TEST(Sampler, PenaltiesByHand) {
   std::vector<f32> logits{2, -2, 1, 0, 4};
   std::vector<i32> history{0, 1, 0, 3, 0};
   using testing::ElementsAre;
+  EXPECT_EQ(editedLogits({.repetitionPenalty = 3}, {1}, {0})[0], 1.0f / 3);
   EXPECT_THAT(editedLogits({.repetitionPenalty = 2}, logits, history),
               ElementsAre(1, -4, 1, 0, 4));
   EXPECT_THAT(editedLogits({.presencePenalty = .5f}, logits, history),
