@@ -76,7 +76,7 @@ std::string shardSuffix(uint32_t number, uint32_t count) {
   return fmt::format("-{:05}-of-{:05}.gguf", number + 1, count);
 }
 
-/// The other shards of the model that `opened` is one of, in order.
+/// All shards of the model that `opened` is one of, in order.
 Result<std::vector<Shard>> openAllShards(Shard opened) {
   uint32_t number = opened.number, count = opened.count;
   std::vector<Shard> shards;
@@ -95,10 +95,8 @@ Result<std::vector<Shard>> openAllShards(Shard opened) {
                 where, number + 1, count, suffix);
   std::string stem = path.substr(0, path.size() - suffix.size());
   for (uint32_t i = 0; i < count; ++i) {
-    if (i == number) {
-      shards.push_back(std::move(opened));
+    if (i == number)
       continue;
-    }
     std::string other = stem + shardSuffix(i, count);
     auto shard = openShard(other, i);
     if (!shard) {
@@ -116,6 +114,7 @@ Result<std::vector<Shard>> openAllShards(Shard opened) {
                   count);
     shards.push_back(std::move(*shard));
   }
+  shards.insert(shards.begin() + number, std::move(opened));
   return shards;
 }
 

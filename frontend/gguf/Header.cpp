@@ -137,20 +137,20 @@ Result<GgufValue> HeaderParser::takeArray(int depth) {
                 *count, nameOfType(*type), left);
   GgufValue value{GgufType::Array, *type, *count, {}};
   if (uint64_t size = sizeOfType(*type)) {
-    value.bytes = *cursor.take(*count * size);
+    value.bytes = cursor.take(*count * size).value_or(value.bytes);
     if (*type == GgufType::Bool)
       for (uint8_t byte : value.bytes)
         if (byte > 1)
           return fail(ErrorKind::InvalidInput, "a boolean with value {}", byte);
     return value;
   }
-  ByteCursor start = cursor;
+  std::span<const uint8_t> rest = cursor.rest();
   for (uint64_t i = 0; i < *count; ++i) {
     auto element = takeValue(*type, depth);
     if (!element)
       return failFrom(element, fmt::format("element {}", i));
   }
-  value.bytes = *start.take(cursor.position() - start.position());
+  value.bytes = rest.first(rest.size() - cursor.remaining());
   return value;
 }
 

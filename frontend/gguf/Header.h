@@ -16,6 +16,7 @@ public:
 
   uint64_t position() const { return at; }
   uint64_t remaining() const { return bytes.size() - at; }
+  std::span<const uint8_t> rest() const { return bytes.subspan(at); }
 
   /// The next `count` bytes; nothing, without moving, if there are fewer.
   std::optional<std::span<const uint8_t>> take(uint64_t count) {

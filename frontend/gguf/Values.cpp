@@ -228,8 +228,14 @@ GgufFile::getStringArray(std::string_view key) const {
   out.reserve(value->count);
   // Lengths were checked when the header was read.
   ByteCursor cursor(value->bytes);
-  for (uint64_t i = 0; i < value->count; ++i)
-    out.push_back(textOf(*cursor.take(*cursor.take<uint64_t>())));
+  for (uint64_t i = 0; i < value->count; ++i) {
+    auto length = cursor.take<uint64_t>();
+    auto text = length ? cursor.take(*length) : std::nullopt;
+    if (!text)
+      return fail(ErrorKind::Internal, "{}: key {} changed while open",
+                  displayPath(path()), quoted(key));
+    out.push_back(textOf(*text));
+  }
   return out;
 }
 

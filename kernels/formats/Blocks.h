@@ -26,6 +26,9 @@ namespace lathe::kernels {
 inline constexpr i8 iq4Values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                      1,    13,   25,  38,  53,  69,  89,  113};
 
+// The formats' own names, with their underscores.
+// NOLINTBEGIN(readability-identifier-naming)
+
 /// One k of 16 rows.
 struct F32R16 {
   f32 v[16];
@@ -129,6 +132,8 @@ struct IQ4_XSR16 {
   u8 scalesL[4][16];  ///< byte s / 2, nibble s % 2: lower bits of scale s
   u8 qs[8][4][16][4]; ///< fourBit
 };
+
+// NOLINTEND(readability-identifier-naming)
 
 // 16 × ggml's block bytes each (BF16: of two k): packing is a permutation.
 static_assert(sizeof(F32R16) == 16 * 4 && sizeof(F16R16) == 16 * 2 &&

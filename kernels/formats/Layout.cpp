@@ -135,6 +135,16 @@ uint64_t paddedK(Format format, uint64_t k) {
   return format == Format::BF16 ? k + k % 2 : k;
 }
 
+/// rowBytes and packedGroupBytes of a k that the caller has checked.
+uint64_t sourceStride(Format format, uint64_t k) {
+  const FormatTraits &traits = traitsOf(format);
+  assert(k % traits.blockElems == 0);
+  return k / traits.blockElems * traits.blockBytes;
+}
+uint64_t groupStride(Format format, uint64_t k) {
+  return r16Rows * sourceStride(format, paddedK(format, k));
+}
+
 } // namespace
 
 std::optional<uint64_t> packedGroupBytes(Format format, uint64_t k) {
@@ -164,7 +174,7 @@ void packGroup(Format format, const std::array<const uint8_t *, r16Rows> &rows,
   for (const uint8_t *row : rows)
     whole &= row != nullptr;
   if (!whole || paddedK(format, k) != k)
-    std::memset(dst, 0, *packedGroupBytes(format, k));
+    std::memset(dst, 0, groupStride(format, k));
 
   if (isFloatFormat(format)) {
     for (uint32_t row = 0; row < r16Rows; ++row)
@@ -212,8 +222,8 @@ void unpackGroup(Format format, const uint8_t *packed, uint64_t k,
 
 void packRows(Format format, const uint8_t *src, uint64_t rows, uint64_t k,
               uint8_t *dst) {
-  uint64_t stride = *rowBytes(format, k);
-  uint64_t groupBytes = *packedGroupBytes(format, k);
+  uint64_t stride = sourceStride(format, k);
+  uint64_t groupBytes = groupStride(format, k);
   for (uint64_t first = 0; first < rows; first += r16Rows, dst += groupBytes) {
     std::array<const uint8_t *, r16Rows> group = {};
     for (uint32_t i = 0; i < r16Rows && first + i < rows; ++i)
@@ -224,8 +234,8 @@ void packRows(Format format, const uint8_t *src, uint64_t rows, uint64_t k,
 
 void unpackRows(Format format, const uint8_t *packed, uint64_t rows, uint64_t k,
                 uint8_t *dst) {
-  uint64_t stride = *rowBytes(format, k);
-  uint64_t groupBytes = *packedGroupBytes(format, k);
+  uint64_t stride = sourceStride(format, k);
+  uint64_t groupBytes = groupStride(format, k);
   for (uint64_t first = 0; first < rows;
        first += r16Rows, packed += groupBytes) {
     std::array<uint8_t *, r16Rows> group = {};
@@ -239,7 +249,7 @@ void gatherRow(Format format, const uint8_t *packed, uint64_t rows, uint64_t k,
                uint64_t row, float *dst) {
   const FormatTraits &traits = traitsOf(format);
   assert(row < rows && k % traits.blockElems == 0);
-  packed += *packedGroupBytes(format, k) * (row / r16Rows);
+  packed += groupStride(format, k) * (row / r16Rows);
   uint32_t lane = static_cast<uint32_t>(row % r16Rows);
   if (isFloatFormat(format)) {
     for (uint64_t i = 0; i < k; ++i)

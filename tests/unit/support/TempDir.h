@@ -43,6 +43,8 @@ public:
   std::string write(std::string_view name,
                     std::span<const uint8_t> bytes) const {
     std::string file = path(name);
+    // Truncating an old file makes ext4 flush the new one when it is closed.
+    std::filesystem::remove(file);
     std::ofstream(file, std::ios::binary)
         .write(reinterpret_cast<const char *>(bytes.data()),
                static_cast<std::streamsize>(bytes.size()));
