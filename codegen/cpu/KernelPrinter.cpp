@@ -134,6 +134,30 @@ void printStruct(raw_ostream &os, AttentionKernelOp op) {
      << ";\n";
 }
 
+/// Out of line: a program has hundreds of launches, and Clang's time grows with
+/// what is inlined into them.
+constexpr StringLiteral launchHelpers = R"(
+static __attribute__((noinline)) void wait(const StepArgs *args, u32 threads) {
+  barrier(args, threads);
+}
+static __attribute__((noinline)) void
+launch(const StepArgs *args, u32 index, KernelFunction kernel,
+       const void *const *operands, u32 rows, u32 thread, u32 threads) {
+  traceBegin(args, index, thread, threads);
+  kernel(args, operands, rows, thread, threads);
+  traceEnd(args, index, thread, threads);
+}
+// A launch that every thread does for itself.
+static __attribute__((noinline)) void
+launchAlone(const StepArgs *args, u32 index, KernelFunction kernel,
+            const void *const *operands, u32 rows, u32 thread, u32 threads) {
+  traceBegin(args, index, thread, threads);
+  kernel(args, operands, rows, 0, 1);
+  traceEnd(args, index, thread, threads);
+}
+
+)";
+
 /// The name of the skeleton's function template.
 StringRef skeletonFunction(Operation *op) {
   return TypeSwitch<Operation *, StringRef>(op)
@@ -228,6 +252,7 @@ std::string codegen::printModule(ModuleOp module,
     ids[SymbolTable::getSymbolName(kernel)] = id;
     printKernel(os, kernel, id);
   }
+  os << launchHelpers;
   for (auto program : module.getOps<ProgramOp>())
     printProgram(os, program, ("lathe_" + program.getSymName() + "_v1").str(),
                  ids, weights);

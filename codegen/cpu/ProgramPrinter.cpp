@@ -46,7 +46,7 @@ public:
          << "  const u8 *weights = args->weights;\n"
          << "  (void)slots, (void)weights;\n";
       printSteps(few);
-      os << "  barrier(args, threads);\n}\n";
+      os << "  wait(args, threads);\n}\n";
     }
     bool head = steps.front().kernel.launchRows() == LaunchRows::Head;
     os << "extern \"C\" void " << symbol
@@ -99,7 +99,7 @@ private:
       std::optional<ArrayRef<int64_t>> waits = step.launch.getWaits();
       for (int64_t waited : waits ? *waits : ArrayRef<int64_t>())
         if (waited > lastBarrier && needsBarrier(step, waited, few)) {
-          os << "  barrier(args, threads);\n";
+          os << "  wait(args, threads);\n";
           lastBarrier = static_cast<int64_t>(index) - 1;
           break;
         }
@@ -115,11 +115,9 @@ private:
       for (Value buffer : step.launch.getBuffers())
         os << "        " << address(buffer, few) << ",\n";
       os << "    };\n"
-         << "    traceBegin(args, " << index << ", thread, threads);\n"
-         << "    lathe_kernel_" << step.id << "(args, operands, "
-         << rowCount(step.kernel.launchRows())
-         << (alone ? ", 0, 1" : ", thread, threads") << ");\n"
-         << "    traceEnd(args, " << index << ", thread, threads);\n"
+         << "    launch" << (alone ? "Alone" : "") << "(args, " << index
+         << ", lathe_kernel_" << step.id << ", operands, "
+         << rowCount(step.kernel.launchRows()) << ", thread, threads);\n"
          << "  }\n";
     }
   }
