@@ -72,10 +72,11 @@ template <typename K, typename Seg> struct SegmentRun {
         Tile::template prepare<M>(x + (row + at) * inputStride, inputStride,
                                   items, panel + at * items);
       });
-      i64 unit = range.begin;
-      if (count == 1)
-        unit = runStreams(panel, row, range);
-      for (; unit < range.end; ++unit)
+      if (count == 1) {
+        runStreams(panel, row, range);
+        continue;
+      }
+      for (i64 unit = range.begin; unit < range.end; ++unit)
         forTiles(count, [&]<u32 M>(i64 at) __attribute__((always_inline)) {
           runUnit<M>(panel + at * items, row + at, unit);
         });
@@ -102,19 +103,19 @@ private:
 
   const Block *groupOf(i64 group) const { return weight + group * groupBlocks; }
 
-  /// One row times as many units as fit `streams` equal runs of the range;
-  /// returns the first unit that is left.
-  i64 runStreams(const Item *a, i64 row, Range range) const {
+  /// One row times all units of the range: equal runs of units as streams far
+  /// apart, then the groups of the few units that are left.
+  void runStreams(const Item *a, i64 row, Range range) const {
     i64 run = (range.end - range.begin) / streams;
-    // The last unit of a segment may lack groups.
+    // The last unit may lack groups; then it is left.
     if (range.end == units && groups < units * unitGroups && run > 0 &&
         range.begin + run * streams == range.end)
       --run;
+    alignas(64) f32 sums[streams][unitRows];
+    const Block *at[streams];
+    f32 *to[streams];
     for (i64 i = 0; i < run; ++i) {
-      alignas(64) f32 sums[streams][unitRows];
       for (i64 g = 0; g < unitGroups; ++g) {
-        const Block *at[streams];
-        f32 *to[streams];
         for (u32 s = 0; s < streams; ++s) {
           at[s] = groupOf((range.begin + s * run + i) * unitGroups + g);
           to[s] = sums[s] + 16 * g;
@@ -124,7 +125,26 @@ private:
       for (u32 s = 0; s < streams; ++s)
         finish(sums[s], 1, row, range.begin + s * run + i);
     }
-    return range.begin + run * streams;
+
+    i64 unit = range.begin + run * streams;
+    i64 left = (range.end - unit) * unitGroups;
+    if (left == 0)
+      return;
+    if (unit * unitGroups + left > groups) {
+      left = groups - unit * unitGroups;
+      __builtin_memset(sums, 0, sizeof(sums));
+    }
+    for (i64 g = 0; g < left; g += streams) {
+      for (u32 s = 0; s < streams; ++s) {
+        // Beyond the last group it is done again.
+        i64 group = g + s < left ? g + s : left - 1;
+        at[s] = groupOf(unit * unitGroups + group);
+        to[s] = sums[0] + 16 * group;
+      }
+      Tile::template run<1, streams>(at, K::k, a, to, 0);
+    }
+    for (i64 i = 0; unit + i < range.end; ++i)
+      finish(sums[i], 1, row, unit + i);
   }
 
   /// M rows times one unit.

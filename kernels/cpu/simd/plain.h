@@ -31,7 +31,9 @@ inline constexpr WordLanes halfwayWords = {
 
 /// p + c with p exact, rounded once: s = p + c is first rounded to odd, so that
 /// rounding it again to f32 is right whatever the exponent.
-inline Floats roundOnce(DoubleLanes p, DoubleLanes c, DoubleLanes s) {
+inline __attribute__((noinline, cold)) Floats roundOnce(DoubleLanes p,
+                                                        DoubleLanes c,
+                                                        DoubleLanes s) {
   DoubleLanes fromC = s - p;
   DoubleLanes error = (p - (s - fromC)) + (c - fromC);
   LongLanes bits = bitsAs<LongLanes>(s);
@@ -45,19 +47,27 @@ inline Floats roundOnce(DoubleLanes p, DoubleLanes c, DoubleLanes s) {
   return {__builtin_convertvector(bitsAs<DoubleLanes>(bits), FloatLanes)};
 }
 
-LATHE_INLINE Floats fma(Floats a, Floats b, Floats c) {
+/// Out of line: inlined, it makes kernels slow to compile and no faster.
+inline __attribute__((noinline)) void fmaInto(const Floats &a, const Floats &b,
+                                              const Floats &c, Floats &r) {
   DoubleLanes p = __builtin_convertvector(a.v, DoubleLanes) *
                   __builtin_convertvector(b.v, DoubleLanes);
   DoubleLanes wideC = __builtin_convertvector(c.v, DoubleLanes);
   DoubleLanes s = p + wideC;
-  Floats r = {__builtin_convertvector(s, FloatLanes)};
+  Floats rounded = {__builtin_convertvector(s, FloatLanes)};
   // Rounding twice differs from once only from halfway between two f32, or
   // where f32 is denormal.
   WordLanes halfway = (bitsAs<WordLanes>(s) & lowWordMask) == halfwayWords;
-  IntLanes tiny = (bitsAs<IntLanes>(r.v) & 0x7fffffff) <= 0x00800000;
+  IntLanes tiny = (bitsAs<IntLanes>(rounded.v) & 0x7fffffff) <= 0x00800000;
   if (__builtin_expect(__builtin_reduce_or(halfway) | __builtin_reduce_or(tiny),
                        0))
-    return roundOnce(p, wideC, s);
+    rounded = roundOnce(p, wideC, s);
+  r = rounded;
+}
+
+LATHE_INLINE Floats fma(Floats a, Floats b, Floats c) {
+  Floats r;
+  fmaInto(a, b, c, r);
   return r;
 }
 #endif

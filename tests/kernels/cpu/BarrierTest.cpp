@@ -45,9 +45,9 @@ void stress(const Layer &layer, u32 threads, u32 rounds, u32 spinLimit,
 
 TEST(Barrier, HoldsWhetherThreadsSpinOrSleep) {
   for (const Layer *layer : layers()) {
-    stress(*layer, 2, 20000, 1000, 0);
-    stress(*layer, 4, 2000, 0, 0);
-    stress(*layer, 5, 500, 20, 3);
+    stress(*layer, 2, 5000, 1000, 0);
+    stress(*layer, 4, 500, 0, 0);
+    stress(*layer, 5, 200, 20, 7);
   }
 }
 

@@ -36,7 +36,7 @@ enum class Region {
   Tanh,
   /// maximumf(minimumf(value, column), -column).
   Clamp,
-  /// -abs(value) / sqrt(value * value + 0.5).
+  /// -abs(value) / sqrt(value * value + 0.5) + -0.
   Misc,
 };
 

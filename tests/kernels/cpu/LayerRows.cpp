@@ -65,7 +65,7 @@ struct TanhMap {
 };
 struct MiscMap {
   template <typename V> static inline V apply(V x) {
-    return -abs(x) / sqrt(x * x + V::splat(0.5f));
+    return -abs(x) / sqrt(x * x + V::splat(0.5f)) + V::splat(-0.0f);
   }
 };
 

@@ -76,7 +76,7 @@ f32 regionOf(Region region, f32 first, f32 second, const f32 *sides) {
     return least > low || (least == low && !std::signbit(least)) ? least : low;
   }
   case Region::Misc:
-    return -std::fabs(first) / std::sqrt(first * first + 0.5f);
+    return -std::fabs(first) / std::sqrt(first * first + 0.5f) + -0.0f;
   }
   return 0;
 }
