@@ -27,9 +27,9 @@
 
 // Without merge-linears gate and up are gemms of their own, and the product
 // with the gate is in up's epilogue.
-// SINGLE: kernel.gemm {{.*}} n = 96, {{.*}} paired = false, store = f32, sides = []
+// SINGLE: kernel.gemm {{.*}}<n = 96, {{.*}} paired = false, store = f32, sides = []
 // SINGLE: math.exp
-// SINGLE: kernel.gemm {{.*}} n = 96, {{.*}} paired = false, store = q8, sides = [element]
+// SINGLE: kernel.gemm {{.*}}<n = 96, {{.*}} paired = false, store = q8, sides = [element]
 // SINGLE-NEXT: ^bb0(%[[ACC:.*]]: f32, %[[GATE:.*]]: f32):
 // SINGLE-NEXT: arith.mulf %[[GATE]], %[[ACC]]
 // SINGLE: kernel.program @body
