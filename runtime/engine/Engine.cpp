@@ -5,7 +5,6 @@
 #include "runtime/support/Quote.h"
 
 #include <algorithm>
-#include <cstring>
 #include <zstd.h>
 
 namespace lathe::runtime {
@@ -42,12 +41,12 @@ Result<EngineTrailer> Engine::read() {
   if (!trailer)
     return failFrom(trailer);
 
-  manifestBytes.resize((header->manifestBytes + 7) / 8);
-  std::memcpy(manifestBytes.data(), bytes.data() + header->manifestOffset,
-              header->manifestBytes);
+  auto stored = bytes.subspan(header->manifestOffset, header->manifestBytes);
+  manifestBytes.resize((stored.size() + 7) / 8);
+  std::copy(stored.begin(), stored.end(),
+            reinterpret_cast<uint8_t *>(manifestBytes.data()));
   std::span<const uint8_t> manifest(
-      reinterpret_cast<const uint8_t *>(manifestBytes.data()),
-      header->manifestBytes);
+      reinterpret_cast<const uint8_t *>(manifestBytes.data()), stored.size());
   if (manifestDigest(bytes.first(engineHeaderBytes), manifest) !=
       trailer->digest)
     return fail(ErrorKind::InvalidInput,

@@ -121,6 +121,7 @@ TEST(TrustStore, RefusesDamagedKeyFiles) {
   for (std::string damaged :
        {std::string(), text.substr(0, 30), text + "x", "x" + text}) {
     dir.write("signing-key", damaged);
+    ASSERT_EQ(::chmod(dir.path("signing-key").c_str(), 0600), 0);
     auto key = store.ownKey();
     ASSERT_FALSE(key) << damaged;
     EXPECT_THAT(key.error().message, HasSubstr("not a signing key"));
@@ -145,6 +146,7 @@ TEST(TrustStore, RemembersAcceptedKeys) {
   EXPECT_FALSE(store.accept(PublicKey{{3}}, "two\nlines"));
 
   dir.write("lathe/trusted-keys", "# comment\n\ned25519:12 short\n");
+  ASSERT_EQ(::chmod(dir.path("lathe/trusted-keys").c_str(), 0600), 0);
   keys = store.accepted();
   ASSERT_FALSE(keys);
   EXPECT_THAT(keys.error().message, HasSubstr("trusted-keys:3: "));
