@@ -27,10 +27,14 @@ struct KeyMaker {
 
   Value operator()(const Value &item) const {
     in.budget().step();
-    if (!several || !attribute || !attribute->isString() ||
-        attribute->text().bytes().find(',') == std::string::npos)
+    if (!several)
       return one(item, attribute);
+    // As lists, which compare undefined items as equal.
     Values keys;
+    if (!attribute || !attribute->isString()) {
+      keys.push_back(one(item, attribute));
+      return in.list(std::move(keys));
+    }
     const std::string &paths = attribute->text().bytes();
     for (size_t begin = 0; begin <= paths.size();) {
       size_t end = std::min(paths.find(',', begin), paths.size());

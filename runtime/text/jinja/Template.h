@@ -37,7 +37,7 @@ struct Limits {
   /// Size of the rendered text.
   size_t outputBytes = size_t{16} << 20;
   /// Bytes of values alive at once, context included.
-  size_t valueBytes = size_t{256} << 20;
+  size_t valueBytes = size_t{128} << 20;
 };
 
 /// What `strftime_now` shows. Called from the rendering thread.

@@ -33,8 +33,8 @@ std::tm fixedClock() {
   return now;
 }
 
-void check(const Json &context, const std::string &source,
-           const Json &expected, const std::string &name) {
+void check(const Json &context, const std::string &source, const Json &expected,
+           const std::string &name) {
   SCOPED_TRACE(name + ": " + source.substr(0, 200));
   RenderOptions options;
   options.clock = fixedClock;
@@ -64,9 +64,8 @@ TEST(JinjaGolden, TemplatesOfModels) {
   size_t count = 0;
   for (const auto &[name, entry] : golden["templates"].items())
     for (const auto &[contextName, expected] : entry["results"].items()) {
-      check(golden["contexts"][contextName],
-            entry["source"].get<std::string>(), expected,
-            name + " with " + contextName);
+      check(golden["contexts"][contextName], entry["source"].get<std::string>(),
+            expected, name + " with " + contextName);
       ++count;
     }
   EXPECT_GE(golden["templates"].size(), 24u);
