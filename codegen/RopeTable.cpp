@@ -30,7 +30,7 @@ codegen::makeRopeTable(mlir::DictionaryAttr params, int64_t positions,
     frequency[i] = std::pow(base, -2.0 * static_cast<double>(i) / dims) /
                    (divisors.empty() ? 1.0 : static_cast<double>(divisors[i]));
 
-  double magnitude = 1;
+  double magnitude = number("attention_factor", 1);
   if (scaling == "linear") {
     for (double &f : frequency)
       f /= factor;
@@ -52,8 +52,7 @@ codegen::makeRopeTable(mlir::DictionaryAttr params, int64_t positions,
       double keep = (1 - std::clamp(ramp, 0.0, 1.0)) * extrapolation;
       frequency[i] = frequency[i] / factor * (1 - keep) + frequency[i] * keep;
     }
-    magnitude = number("attention_factor", 1);
-    if (extrapolation != 0)
+    if (extrapolation != 0 && factor > 1)
       magnitude *= 1 + 0.1 * std::log(factor);
   }
 

@@ -105,15 +105,13 @@ RopeSpec frontend::readRope(GraphBuilder &graph, const Transformer &model,
     rope.betaFast = graph.f32(key("scaling.yarn_beta_fast"), 32.0f);
     rope.betaSlow = graph.f32(key("scaling.yarn_beta_slow"), 1.0f);
     rope.extrapolation = graph.f32(key("scaling.yarn_ext_factor"), 1.0f);
-    rope.attentionFactor =
-        graph.f32(key("scaling.yarn_attn_factor"),
-                  graph.f32(key("scaling.attn_factor"), 1.0f));
   } else if (rope.scaling != "none" && rope.scaling != "linear") {
     graph.fail({ErrorKind::Unsupported,
                 fmt::format("{}: RoPE scaling '{}' is not supported; known are "
                             "none, linear and yarn",
                             graph.file().path(), rope.scaling)});
   }
+  rope.attentionFactor = graph.f32(key("scaling.attn_factor"), 1.0f);
   if (!(rope.base > 0) || !(rope.factor > 0))
     graph.fail({ErrorKind::InvalidInput,
                 fmt::format("{}: RoPE base {} and factor {} must be positive",

@@ -79,6 +79,7 @@ RankedTensorType GraphBuilder::rowsOf(llvm::ArrayRef<int64_t> shape) {
 //===----------------------------------------------------------------------===//
 
 mlir::Attribute GraphBuilder::sourceOf(const GgufTensor &tensor) {
+  used.insert(&tensor);
   return ir::SourceAttr::get(builder.getContext(), tensor.shard, tensor.offset,
                              tensor.data.size());
 }
@@ -170,12 +171,13 @@ FlatSymbolRefAttr GraphBuilder::ropeTable(const RopeSpec &rope) {
       builder.getNamedAttr("scaling", builder.getStringAttr(rope.scaling)));
   if (rope.scaling != "none")
     params.push_back(number("factor", rope.factor));
+  if (rope.attentionFactor != 1)
+    params.push_back(number("attention_factor", rope.attentionFactor));
   if (rope.scaling == "yarn") {
     params.push_back(number("original_context", rope.originalContext));
     params.push_back(number("beta_fast", rope.betaFast));
     params.push_back(number("beta_slow", rope.betaSlow));
     params.push_back(number("extrapolation", rope.extrapolation));
-    params.push_back(number("attention_factor", rope.attentionFactor));
   }
   llvm::SmallVector<mlir::Attribute> inputs;
   if (!rope.divisors.empty()) {
@@ -337,8 +339,21 @@ void GraphBuilder::endHead(Value logits) {
       builder.getFunctionType(function.getArgumentTypes(), {logits.getType()}));
 }
 
+void GraphBuilder::checkUse() {
+  for (const GgufTensor &tensor : gguf.tensors())
+    if (!used.contains(&tensor))
+      return fail(
+          {ErrorKind::Unsupported,
+           fmt::format("{}: tensor '{}' has no place in this architecture as "
+                       "Lathe knows it; {} of {} tensors are used",
+                       gguf.path(), tensor.name, used.size(),
+                       gguf.tensors().size())});
+}
+
 runtime::Result<mlir::OwningOpRef<mlir::ModuleOp>>
 GraphBuilder::finish(ir::ModelAttr model) {
+  if (!error)
+    checkUse();
   if (error)
     return tl::unexpected<runtime::Error>(*error);
   (*module)->setAttr(ir::LatheDialect::modelAttrName, model);

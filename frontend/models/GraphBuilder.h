@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/DenseSet.h"
 
 #include <optional>
 #include <string>
@@ -28,7 +29,9 @@ struct RopeSpec {
   std::string scaling = "none";
   double factor = 1;
   double originalContext = 0; ///< yarn.
-  double betaFast = 32, betaSlow = 1, extrapolation = 1, attentionFactor = 1;
+  double betaFast = 32, betaSlow = 1, extrapolation = 1;
+  /// Multiplies cos and sin; yarn's own magnitude comes on top.
+  double attentionFactor = 1;
   /// A tensor of one divisor per pair (llama-3), or empty.
   std::string divisors;
 };
@@ -127,7 +130,11 @@ private:
   mlir::FlatSymbolRefAttr declare(const std::string &symbol,
                                   mlir::RankedTensorType type,
                                   mlir::Attribute recipe, mlir::Location loc);
+  /// The bytes of a tensor, which thereby counts as used.
   mlir::Attribute sourceOf(const GgufTensor &tensor);
+  /// Keeps an error if the file has tensors that the model does not use: they
+  /// belong to a variant that this architecture file does not know.
+  void checkUse();
 
   const GgufFile &gguf;
   int64_t context;
@@ -137,6 +144,7 @@ private:
   mlir::func::FuncOp function;
   mlir::Value tokenIds, positionIds;
   mlir::Location loc;
+  llvm::DenseSet<const GgufTensor *> used;
   std::optional<runtime::Error> error;
 };
 

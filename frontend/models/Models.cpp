@@ -13,7 +13,10 @@ using runtime::fail;
 namespace {
 
 constexpr Architecture table[] = {
+    {"gemma3", buildGemma3},
     {"llama", buildLlama},
+    {"qwen2", buildQwen2},
+    {"qwen3", buildQwen3},
 };
 
 } // namespace

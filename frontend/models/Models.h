@@ -39,7 +39,10 @@ runtime::Result<mlir::OwningOpRef<mlir::ModuleOp>>
 importGguf(mlir::MLIRContext &context, const GgufFile &file,
            const ImportOptions &options = {});
 
+void buildGemma3(GraphBuilder &graph);
 void buildLlama(GraphBuilder &graph);
+void buildQwen2(GraphBuilder &graph);
+void buildQwen3(GraphBuilder &graph);
 
 } // namespace lathe::frontend
 
