@@ -145,9 +145,12 @@ Value Interpreter::slice(const Value &value, const Value &from, const Value &to,
   };
   low = from.isNone() ? (step < 0 ? count - 1 : 0) : clamp(low);
   high = to.isNone() ? (step < 0 ? -1 : count) : clamp(high);
+  // Beyond the length of any range a step makes no difference.
+  constexpr Int longStep = 1 << 20;
   if (seq && seq->kind == SeqKind::Range)
     return makeRange(meter, seq->start + low * seq->step,
-                     seq->start + high * seq->step, seq->step * step);
+                     seq->start + high * seq->step,
+                     seq->step * std::clamp(step, -longStep, longStep));
   if (!seq && step == 1)
     return makeString(&meter, low < high ? value.text().slice(
                                                chars[static_cast<size_t>(low)],

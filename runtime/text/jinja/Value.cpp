@@ -119,6 +119,10 @@ Value makeSeq(Meter &meter, SeqKind kind, Values items) {
 }
 
 Value makeRange(Meter &meter, Int start, Int stop, Int step) {
+  constexpr Int farthest = Int{1} << 100; // So that sums below fit.
+  for (Int bound : {start, stop, step})
+    if (bound > farthest || bound < -farthest)
+      raise("integer too large (over 100 bits)");
   // The sandbox of jinja2 has the same bound.
   constexpr Int maxRange = 100'000;
   Int count = 0;

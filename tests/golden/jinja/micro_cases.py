@@ -151,6 +151,10 @@ FIXED = r"""
 {{ 'a' is odd }}
 {{ range(3) }} {{ range(1, 4)|list }} {{ range(5, 0, -2)|list }} {{ range(0)|list }} {{ range(1, 5, 2) }}
 {{ range(100001)|length }}
+{{ range(4)[::2] }} {{ range(4)[::-1] }} {{ range(10)[2:8][::3] }} {{ range(9, 0, -2)[1:3]|list }}
+{{ 'xy'|sort(attribute='v') }} {{ rows|sort(attribute='zz')|length }}
+{{ [undefined_name, undefined_name]|sort|length }}
+{{ [undefined_name, 1]|sort }}
 {{ range(0, 5, 0) }}
 {{ dict(a=1, b='x') }} {{ dict([('k', 2)]) }} {{ dict({'q': 1}, r=2) }}
 {% set j = joiner(', ') %}{% for x in l %}{{ j() }}{{ x }}{% endfor %}

@@ -57,10 +57,18 @@ Result<Rendered> renderOnSmallStack(const std::string &source,
   return job.result;
 }
 
+/// A tenth of the default steps and memory, to keep the tests short.
+RenderOptions smallBudgets() {
+  RenderOptions options;
+  options.limits.steps /= 10;
+  options.limits.valueBytes /= 10;
+  return options;
+}
+
 /// Checks that `source` fails with `kind` within a few seconds.
 void expectFailure(const std::string &source, ErrorKind kind,
                    const Json &context = Json::object(),
-                   const RenderOptions &options = {}) {
+                   const RenderOptions &options = smallBudgets()) {
   SCOPED_TRACE(source.substr(0, 120));
   auto start = std::chrono::steady_clock::now();
   auto result = renderOnSmallStack(source, context, options);
@@ -215,8 +223,19 @@ TEST(JinjaHostile, WorkIsBounded) {
                 ErrorKind::Exhausted);
 }
 
+TEST(JinjaHostile, DefaultBudgetsEndSoon) {
+  expectFailure("{% for i in range(100000) %}{% for j in range(100000) %}"
+                "{% endfor %}{% endfor %}",
+                ErrorKind::Exhausted, Json::object(), {});
+  expectFailure("{% set ns = namespace(s='x') %}{% for i in range(100) %}"
+                "{% set ns.s = ns.s + ns.s %}{% endfor %}",
+                ErrorKind::Exhausted, Json::object(), {});
+}
+
 TEST(JinjaHostile, NumbersStayInRange) {
   expectFailure("{{ 9 ** 999999999 }}", ErrorKind::Unsupported);
+  expectFailure("{{ range(-(2**120), 2**120, 2**119) }}",
+                ErrorKind::Unsupported);
   expectFailure("{{ 2 ** 127 }}", ErrorKind::Unsupported);
   expectFailure("{{ -2 ** 999 }}", ErrorKind::Unsupported);
   expectFailure("{{ 2.0 ** 99999 }}", ErrorKind::Unsupported);
@@ -229,8 +248,10 @@ TEST(JinjaHostile, NumbersStayInRange) {
         "{{ 2 ** 120 }}", "{{ -(2 ** 120) // -1 }}", "{{ 1e308 * 10 }}",
         "{{ 7 % -1 }}", "{{ 'abc'[2**100:-(2**100)] }}",
         "{{ [1, 2, 3][::2**100] }}", "{{ 'abc'[2**100] }}",
-        "{{ 5|round(2**100) }}", "{{ 5.5|round(-(2**100)) }}",
-        "{{ 'aXb'.split('X', 2**100) }}", "{{ 'ab'.find('b', -(2**100)) }}",
+        "{{ range(4)[::2**100]|list }}",
+        "{{ range(0, 9, 2**70)[::-(2**99)]|list }}", "{{ 5|round(2**100) }}",
+        "{{ 5.5|round(-(2**100)) }}", "{{ 'aXb'.split('X', 2**100) }}",
+        "{{ 'ab'.find('b', -(2**100)) }}",
         "{{ [3, 'nan'|float, 1, 'nan'|float, 2]|sort }}"}) {
     auto result = renderOnSmallStack(source, Json::object(), {});
     EXPECT_TRUE(result) << source << result.error().message;
