@@ -151,6 +151,16 @@ private:
     return llvm::is_contained(options.disabledPhases, phase);
   }
 
+  /// The cache needs every attention fused: without that, the engine recomputes
+  /// the whole sequence each step.
+  bool canRun(const passes::Phase &phase) {
+    if (phase.name != "kv-cache-layout" || !disabled("fuse-attention"))
+      return true;
+    if (options.onNotice)
+      options.onNotice("kv-cache-layout is left out with fuse-attention");
+    return false;
+  }
+
   /// Runs the phases behind the one that the module has seen last.
   Result<void> runPhases() {
     passes::PipelineOptions pipelineOptions;
@@ -171,7 +181,7 @@ private:
       const passes::Phase &phase = all[i];
       if (options.progress)
         options.progress(phase.name, i, all.size());
-      if (!disabled(phase.name)) {
+      if (!disabled(phase.name) && canRun(phase)) {
         PassManager manager(&context);
         manager.addPass(phase.create(pipelineOptions));
         if (failed(manager.run(*module)))

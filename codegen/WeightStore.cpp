@@ -67,6 +67,23 @@ Result<WeightStore::Rows> WeightStore::rows(mlir::Attribute recipe,
   return result;
 }
 
+Result<WeightStore::Rows> WeightStore::rows(ir::WeightOp weight) const {
+  mlir::RankedTensorType type = weight.getTensorType();
+  auto block = mlir::dyn_cast<ir::BlockType>(type.getElementType());
+  auto rowBytes =
+      block ? kernels::rowBytes(block.getFormat(),
+                                static_cast<uint64_t>(type.getDimSize(1)))
+            : std::nullopt;
+  if (!rowBytes)
+    return fail(ErrorKind::Unsupported, "weight '{}' is not a matrix of blocks",
+                weight.getSymName().str());
+  mlir::Attribute recipe = weight.getRecipe();
+  auto pack = mlir::dyn_cast<ir::RecipeAttr>(recipe);
+  if (pack && pack.getTransform() == "pack")
+    recipe = pack.getInputs()[0];
+  return rows(recipe, static_cast<uint64_t>(type.getDimSize(0)), *rowBytes);
+}
+
 Result<void> WeightStore::stream(ir::WeightOp weight,
                                  const ByteSink &sink) const {
   mlir::RankedTensorType type = weight.getTensorType();

@@ -30,6 +30,10 @@ public:
   /// A vector or table as f32 values.
   runtime::Result<std::vector<float>> values(ir::WeightOp weight) const;
 
+  /// Pointers to the rows of a matrix, each in the source's own order, whatever
+  /// layout its type names. They point into the source files.
+  runtime::Result<std::vector<const uint8_t *>> rows(ir::WeightOp weight) const;
+
 private:
   using Rows = std::vector<const uint8_t *>;
   runtime::Result<std::span<const uint8_t>> source(ir::SourceAttr source) const;

@@ -1,4 +1,5 @@
 #include "kernels/abi/StepArgs.h"
+#include "passes/ContractFormer.h"
 #include "passes/ElementRegion.h"
 #include "passes/KernelEmitter.h"
 #include "passes/Passes.h"
@@ -43,7 +44,8 @@ class FunctionFormer {
 public:
   FunctionFormer(func::FuncOp func, ProgramEmitter &emitter,
                  const TargetInfo &target)
-      : func(func), emitter(emitter), target(target) {}
+      : func(func), emitter(emitter), target(target),
+        stepForm(isStepForm(func->getParentOfType<ModuleOp>())) {}
 
   LogicalResult run() {
     for (Operation &op : func.getBody().front()) {
@@ -57,6 +59,8 @@ public:
 
 private:
   LogicalResult visit(Operation *op) {
+    if (isContracted(op, stepForm, symbols))
+      return formContract(op, emitter);
     // Reshapes have no storage; positions come from the step; rotary embeddings
     // and head norms are part of the attention that reads them.
     if (isa<ReshapeOp, PositionsOp, KvAppendOp, RopeOp, func::ReturnOp>(op))
@@ -160,19 +164,6 @@ private:
     return dyn_cast<QuantizeRowsOp>(users.front());
   }
 
-  /// A buffer for an f32 value: the step's own if the function returns it.
-  Value allocateValue(Value value) {
-    Value buffer;
-    if (llvm::any_of(usersOf(value), llvm::IsaPred<func::ReturnOp>))
-      buffer = emitter.stepBuffer(emitter.rows() == LaunchRows::Head
-                                      ? StepBuffer::Logits
-                                      : StepBuffer::Hidden);
-    else
-      buffer = emitter.allocate(value.getLoc(), columnsOf(value) * 4);
-    emitter.bind(value, buffer);
-    return buffer;
-  }
-
   //===--------------------------------------------------------------------===//
   // Skeletons
   //===--------------------------------------------------------------------===//
@@ -206,7 +197,7 @@ private:
     FlatSymbolRefAttr symbol = emitter.kernels().intern(kernel);
     emitter.launch(
         op.getLoc(), symbol,
-        {emitter.weight(op.getWeightAttr()), allocateValue(cluster.tip)});
+        {emitter.weight(op.getWeightAttr()), emitter.allocateFor(cluster.tip)});
     return success();
   }
 
@@ -321,7 +312,7 @@ private:
         emitter.bind(quantize.getResult(), outs.back());
         done.insert(quantize);
       } else {
-        outs.push_back(allocateValue(cluster.tip));
+        outs.push_back(emitter.allocateFor(cluster.tip));
       }
     }
     auto kernel = builder.create<GemmKernelOp>(
@@ -419,7 +410,7 @@ private:
       Value tip = stage.cluster.tip;
       if (stage.storesF32) {
         stores.push_back(Store::F32);
-        outs.push_back(allocateValue(tip));
+        outs.push_back(emitter.allocateFor(tip));
       }
       if (!stage.quantized.empty()) {
         stores.push_back(Store::Q8);
@@ -538,7 +529,7 @@ private:
       emitter.bind(quantize.getResult(), out);
       done.insert(quantize);
     } else {
-      out = allocateValue(op.getResult());
+      out = emitter.allocateFor(op.getResult());
     }
     emitter.launch(op.getLoc(), emitter.kernels().intern(attention),
                    {rotated, kPool, vPool, partials, out});
@@ -548,6 +539,7 @@ private:
   func::FuncOp func;
   ProgramEmitter &emitter;
   const TargetInfo &target;
+  bool stepForm;
   SymbolTableCollection symbols;
   /// Ops that an emitted kernel contains already.
   DenseSet<Operation *> done;

@@ -3,6 +3,8 @@
 #include "kernels/abi/StepArgs.h"
 #include "passes/ElementRegion.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
 using namespace mlir;
 using namespace lathe::ir;
 using namespace lathe;
@@ -52,6 +54,25 @@ Value ProgramEmitter::allocate(Location loc, int64_t bytesPerRow,
                             0, replicated ? maxReplicatedRows * bytesPerRow : 0,
                             tokens ? 0 : maxHeadRows * bytesPerRow);
   return builder.create<AllocOp>(loc, bufferType(), size, IntegerAttr());
+}
+
+Value ProgramEmitter::allocateFor(Value value) {
+  Value buffer;
+  if (llvm::any_of(usersOf(value), llvm::IsaPred<func::ReturnOp>)) {
+    buffer = stepBuffer(launchRows == LaunchRows::Head ? StepBuffer::Logits
+                                                       : StepBuffer::Hidden);
+  } else {
+    int64_t bytes = 4, rowDims = 0;
+    for (int64_t dim : cast<RankedTensorType>(value.getType()).getShape()) {
+      bytes *= ShapedType::isDynamic(dim) ? 1 : dim;
+      rowDims += ShapedType::isDynamic(dim) ? 1 : 0;
+    }
+    // Scores of a whole sequence: C is T² where there is no KV cache.
+    buffer = rowDims == 2 ? allocatePartials(value.getLoc(), bytes)
+                          : allocate(value.getLoc(), bytes);
+  }
+  bind(value, buffer);
+  return buffer;
 }
 
 Value ProgramEmitter::allocatePartials(Location loc, int64_t bytes) {

@@ -48,6 +48,9 @@ public:
   /// every thread's own copy of short steps if `replicated`.
   mlir::Value allocate(mlir::Location loc, int64_t bytesPerRow,
                        bool replicated = false);
+  /// The buffer of a new f32 value, bound to it: the step's own if the function
+  /// returns the value, else one in the arena.
+  mlir::Value allocateFor(mlir::Value value);
   /// A new buffer of `bytes` for each attention partial.
   mlir::Value allocatePartials(mlir::Location loc, int64_t bytes);
   mlir::Value weight(mlir::FlatSymbolRefAttr symbol);

@@ -59,6 +59,10 @@ private:
     if (auto embed = dyn_cast<EmbedKernelOp>(op)) {
       embed.setWeightAttr(
           TypeAttr::get(layout(cast<BlockType>(embed.getWeight()))));
+    } else if (auto contract = dyn_cast<ContractKernelOp>(op)) {
+      if (contract.getWeight())
+        contract.setWeightAttr(
+            TypeAttr::get(layout(cast<BlockType>(*contract.getWeight()))));
     } else if (auto gemm = dyn_cast<GemmKernelOp>(op)) {
       SmallVector<Attribute> segments;
       for (Attribute attr : gemm.getSegments()) {

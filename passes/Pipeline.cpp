@@ -18,10 +18,10 @@ static const Phase table[] = {
     {3, "merge-linears", "linears over one input become one", false, false,
      [](const Options &) -> Made { return createMergeLinears(); }},
     {5, "quantize-activations",
-     "inputs of quantized weights become int8 blocks", true, false,
+     "inputs of quantized weights become int8 blocks", false, false,
      [](const Options &) -> Made { return createQuantizeActivations(); }},
     {6, "kv-cache-layout", "the sequence becomes a step over a paged KV cache",
-     true, false,
+     false, false,
      [](const Options &options) -> Made {
        KvCacheLayoutOptions passOptions;
        passOptions.dtype = options.kvDtype;

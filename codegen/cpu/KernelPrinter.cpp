@@ -158,6 +158,51 @@ launchAlone(const StepArgs *args, u32 index, KernelFunction kernel,
 
 )";
 
+StringRef contractName(ContractOp op) {
+  switch (op) {
+#define LATHE_CASE(NAME)                                                       \
+  case ContractOp::NAME:                                                       \
+    return "ContractOp::" #NAME
+    LATHE_CASE(Matmul);
+    LATHE_CASE(MatmulTransposed);
+    LATHE_CASE(Softmax);
+    LATHE_CASE(Mask);
+    LATHE_CASE(Map);
+    LATHE_CASE(Combine);
+    LATHE_CASE(Transpose);
+    LATHE_CASE(RepeatHeads);
+    LATHE_CASE(Norm);
+    LATHE_CASE(Rope);
+    LATHE_CASE(Attention);
+    LATHE_CASE(Linear);
+#undef LATHE_CASE
+  }
+  llvm_unreachable("all contract ops handled");
+}
+
+void printStruct(raw_ostream &os, ContractKernelOp op) {
+  os << "  static constexpr ContractOp op = " << contractName(op.getOp())
+     << ";\n  static constexpr i64 dims[] = {";
+  llvm::interleaveComma(op.getDims(), os);
+  std::string value = codegen::floatLiteral(op.getValue().convertToFloat());
+  os << "};\n"
+     << "  static constexpr f32 epsilon = " << value << ";\n"
+     << "  static constexpr f32 scale = " << value << ";\n"
+     << "  static constexpr i64 window = " << op.getWindow() << ";\n"
+     << "  static constexpr f32 softcap = "
+     << codegen::floatLiteral(op.getSoftcap().convertToFloat()) << ";\n"
+     << "  static constexpr bool ropeHalves = "
+     << (op.getStyle() == RopeStyle::Halves ? "true" : "false") << ";\n"
+     << "  static constexpr bool bias = " << (op.getBias() ? "true" : "false")
+     << ";\n";
+  if (op.getWeight())
+    os << "  static constexpr Format format = Format::"
+       << formatId(cast<BlockType>(*op.getWeight())) << ";\n";
+  if (!op.getMaps().empty())
+    codegen::printMap(os, op.getMaps()[0],
+                      op.getOp() == ContractOp::Combine ? 2 : 1, "  ");
+}
+
 /// The name of the skeleton's function template.
 StringRef skeletonFunction(Operation *op) {
   return TypeSwitch<Operation *, StringRef>(op)
@@ -165,7 +210,8 @@ StringRef skeletonFunction(Operation *op) {
       .Case([](RowwiseKernelOp) { return "rowwise"; })
       .Case([](GemmKernelOp) { return "gemm"; })
       .Case([](RopeAppendKernelOp) { return "ropeAppend"; })
-      .Case([](AttentionKernelOp) { return "attention"; });
+      .Case([](AttentionKernelOp) { return "attention"; })
+      .Case([](ContractKernelOp) { return "contract"; });
 }
 
 } // namespace
@@ -216,6 +262,11 @@ std::string codegen::summarize(KernelOpInterface kernel) {
            << op.getHeadDim();
         if (op.getWindow() > 0)
           os << " window " << op.getWindow();
+      })
+      .Case([&](ContractKernelOp op) {
+        os << " " << stringifyContractOp(op.getOp());
+        for (int64_t dim : op.getDims())
+          os << " " << (dim < 0 ? "T" : std::to_string(dim));
       });
   return text;
 }
@@ -228,7 +279,8 @@ void codegen::printKernel(raw_ostream &os, KernelOpInterface kernel,
   os << "\nstruct K" << id << " {\n";
   TypeSwitch<Operation *>(kernel.getOperation())
       .Case<EmbedKernelOp, RowwiseKernelOp, GemmKernelOp, RopeAppendKernelOp,
-            AttentionKernelOp>([&](auto op) { printStruct(os, op); });
+            AttentionKernelOp, ContractKernelOp>(
+          [&](auto op) { printStruct(os, op); });
   os << "};\n"
      << "extern \"C\" void lathe_kernel_" << id
      << "(const StepArgs *args, const void *const *operands,\n"

@@ -12,7 +12,7 @@ def Kernel_Dialect : Dialect {
   let summary = "How a target executes a step: kernels and launches.";
   let description = [{
     A *kernel* is a hand-written skeleton (`kernel.gemm`, `kernel.attention`,
-    `kernel.rowwise`, `kernel.rope_append`, `kernel.embed`) with its constants
+    `kernel.rowwise`, `kernel.rope_append`, `kernel.embed`, `kernel.contract`) with its constants
     and small *element regions*: single-block, branch-free `arith`/`math` on
     scalars that codegen prints as functors. A *program* is the ordered list of
     launches of one entry point over buffers.
@@ -62,11 +62,16 @@ def StepBufferAttr : EnumAttr<Kernel_Dialect, StepBufferEnum, "step_buffer"> {
   let assemblyFormat = "`<` $value `>`";
 }
 
+def ContractOpAttr : EnumAttr<Kernel_Dialect, ContractOpEnum, "contract_op"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
 def SizeAttr : Kernel_Attr<"Size", "size"> {
   let summary = "A buffer's size: t·T + s·S + c·C + n·N + e bytes";
   let description = [{
     T, S, C and N are the capacities of rows, sequences, attention partials and
-    threads that the runtime picks when it loads an engine.
+    threads that the runtime picks when it loads an engine. Without a KV cache C
+    is T², for the scores of whole sequences.
     `#kernel.size<t = 2304, s = 0, c = 0, n = 0, e = 0>`
   }];
   let parameters = (ins "int64_t":$t, "int64_t":$s, "int64_t":$c, "int64_t":$n,

@@ -44,4 +44,24 @@ def StepBufferEnum : I32EnumAttr<"StepBuffer",
   let genSpecializedAttr = 0;
 }
 
+def Contract_Matmul : I32EnumAttrCase<"Matmul", 0, "matmul">;
+def Contract_MatmulTransposed : I32EnumAttrCase<"MatmulTransposed", 1, "matmul_transposed">;
+def Contract_Softmax : I32EnumAttrCase<"Softmax", 2, "softmax">;
+def Contract_Mask : I32EnumAttrCase<"Mask", 3, "mask">;
+def Contract_Map : I32EnumAttrCase<"Map", 4, "map">;
+def Contract_Combine : I32EnumAttrCase<"Combine", 5, "combine">;
+def Contract_Transpose : I32EnumAttrCase<"Transpose", 6, "transpose">;
+def Contract_RepeatHeads : I32EnumAttrCase<"RepeatHeads", 7, "repeat_heads">;
+def Contract_Norm : I32EnumAttrCase<"Norm", 8, "norm">;
+def Contract_Rope : I32EnumAttrCase<"Rope", 9, "rope">;
+def Contract_Attention : I32EnumAttrCase<"Attention", 10, "attention">;
+def Contract_Linear : I32EnumAttrCase<"Linear", 11, "linear">;
+def ContractOpEnum : I32EnumAttr<"ContractOp",
+    "what a contract kernel computes",
+    [Contract_Matmul, Contract_MatmulTransposed, Contract_Softmax, Contract_Mask, Contract_Map, Contract_Combine,
+     Contract_Transpose, Contract_RepeatHeads, Contract_Norm, Contract_Rope, Contract_Attention, Contract_Linear]> {
+  let cppNamespace = "::lathe::ir";
+  let genSpecializedAttr = 0;
+}
+
 #endif // LATHE_IR_KERNEL_ENUMS_TD

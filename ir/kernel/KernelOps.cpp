@@ -285,6 +285,87 @@ int64_t AttentionKernelOp::weightBytes() { return 0; }
 int64_t AttentionKernelOp::macsPerRow() { return 0; }
 
 //===----------------------------------------------------------------------===//
+// contract
+//===----------------------------------------------------------------------===//
+
+LogicalResult ContractKernelOp::verify() {
+  size_t dims = 3, maps = 0;
+  switch (getOp()) {
+  case ContractOp::Matmul:
+  case ContractOp::MatmulTransposed:
+  case ContractOp::RepeatHeads:
+  case ContractOp::Rope:
+    dims = 4;
+    break;
+  case ContractOp::Map:
+  case ContractOp::Combine:
+    maps = 1;
+    break;
+  case ContractOp::Linear:
+    dims = 2;
+    if (!getWeight())
+      return emitOpError("of a linear needs the type of its weight");
+    break;
+  default:
+    break;
+  }
+  if (getDims().size() != dims ||
+      !llvm::all_of(getDims(), [](int64_t d) { return d == -1 || d > 0; }))
+    return emitOpError("needs ")
+           << dims << " dims that are positive, or -1 for the rows";
+  if (getMaps().size() != maps)
+    return emitOpError("needs ") << maps << " element regions";
+  if (maps == 1)
+    return verifyElementRegion(*this, getMaps()[0],
+                               getOp() == ContractOp::Combine ? 2 : 1);
+  return success();
+}
+
+SmallVector<OperandInfo> ContractKernelOp::operandInfos() {
+  SmallVector<OperandInfo> infos;
+  auto reads = [&](std::initializer_list<const char *> names) {
+    for (const char *name : names)
+      infos.push_back({name, Role::Read});
+  };
+  switch (getOp()) {
+  case ContractOp::Matmul:
+  case ContractOp::MatmulTransposed:
+  case ContractOp::Combine:
+    reads({"a", "b"});
+    break;
+  case ContractOp::Norm:
+    reads({"x", "weight"});
+    break;
+  case ContractOp::Rope:
+    reads({"x", "table"});
+    break;
+  case ContractOp::Attention:
+    reads({"q", "k", "v"});
+    break;
+  case ContractOp::Linear:
+    reads({"x", "weight"});
+    if (getBias())
+      reads({"bias"});
+    break;
+  default:
+    reads({"x"});
+    break;
+  }
+  infos.push_back({"out", Role::Write});
+  return infos;
+}
+StringRef ContractKernelOp::skeletonName() { return "contract"; }
+LaunchRows ContractKernelOp::launchRows() { return LaunchRows::Tokens; }
+int64_t ContractKernelOp::weightBytes() {
+  if (getOp() != ContractOp::Linear)
+    return 0;
+  return blockBytes(cast<BlockType>(*getWeight()), getDims()[1], getDims()[0]);
+}
+int64_t ContractKernelOp::macsPerRow() {
+  return getOp() == ContractOp::Linear ? getDims()[0] * getDims()[1] : 0;
+}
+
+//===----------------------------------------------------------------------===//
 // Programs
 //===----------------------------------------------------------------------===//
 

@@ -185,6 +185,46 @@ def AttentionKernelOp : Kernel_KernelOp<"attention"> {
   let hasVerifier = 1;
 }
 
+def ContractKernelOp : Kernel_KernelOp<"contract"> {
+  let summary = "Activation products and shapes of a graph in sequence form";
+  let description = [{
+    Plain loops for what the fused phases would have removed: no engine compiled
+    with all phases contains it. `dims`, -1 for the rows T:
+
+    | op | dims | operands |
+    |---|---|---|
+    | `matmul` | B, M, K, N | [B, M, K], [B, K, N], out |
+    | `matmul_transposed` | B, M, K, N | [B, M, K], [B, N, K], out |
+    | `softmax` | A, B, N | x, out |
+    | `mask` | B, M, N | x, out; `window` |
+    | `map`, `combine` | A, B, C | one or two inputs of the region, out |
+    | `transpose` | A, B, D | [A, B, D], out [B, A, D] |
+    | `repeat_heads` | T, H, D, times | x, out |
+    | `norm` | T, H, D | x, weight [D], out; `value` is epsilon |
+    | `rope` | T, H, D, pairs | x, table, out; `style` |
+    | `attention` | heads, KV heads, D | q, k, v, out; `value` is the scale |
+    | `linear` | K, N | x f32, weight, (bias,) out; `weight` |
+
+    ```mlir
+    kernel.contract @k9 op(<softmax>) dims([9, -1, -1]) value(0.0) window(0)
+        softcap(0.0) style(<adjacent>) bias(false)
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, ContractOpAttr:$op,
+                       DenseI64ArrayAttr:$dims, F32Attr:$value,
+                       IntAttr:$window, F32Attr:$softcap, RopeStyleAttr:$style,
+                       OptionalAttr<TypeAttrOf<BlockType>>:$weight,
+                       BoolAttr:$bias, OptionalAttr<StrAttr>:$sym_visibility);
+  let regions = (region VariadicRegion<SizedRegion<1>>:$maps);
+  let assemblyFormat = [{
+    $sym_name `op` `(` $op `)` `dims` `(` $dims `)` `value` `(` $value `)`
+    `window` `(` $window `)` `softcap` `(` $softcap `)` `style` `(` $style `)`
+    (`weight` `(` $weight^ `)`)? `bias` `(` $bias `)` attr-dict-with-keyword
+    $maps
+  }];
+  let hasVerifier = 1;
+}
+
 //===----------------------------------------------------------------------===//
 // Programs
 //===----------------------------------------------------------------------===//

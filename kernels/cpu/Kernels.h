@@ -9,6 +9,7 @@
 
 #include "kernels/cpu/Attention.h"
 #include "kernels/cpu/Barrier.h"
+#include "kernels/cpu/Contract.h"
 #include "kernels/cpu/Embed.h"
 #include "kernels/cpu/RopeAppend.h"
 #include "kernels/cpu/Rowwise.h"
