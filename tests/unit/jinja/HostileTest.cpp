@@ -150,7 +150,7 @@ TEST(JinjaHostile, ValuesNestOnlySoDeep) {
   // Chains and rings of namespaces are freed, and printed only so deep.
   expectFailure("{% set ns = namespace(x=1) %}{% for i in range(100000) %}"
                 "{% set ns.x = namespace(x=ns.x) %}{% endfor %}{{ ns }}",
-                ErrorKind::Unsupported);
+                ErrorKind::Unsupported, Json::object(), {});
   expectFailure("{% set ns = namespace() %}{% set ns.me = ns %}{{ ns }}",
                 ErrorKind::Unsupported);
   expectFailure("{% set ns = namespace() %}{% set ns.me = [ns, ns] %}{{ ns }}",
