@@ -96,11 +96,13 @@ std::vector<std::string> walkUp(const std::string &root,
   if (cgroup.find("/..") != std::string::npos)
     cgroup.clear();
 
+  const std::string top = root + mount.mountPoint;
   std::vector<std::string> dirs;
   while (true) {
     while (!cgroup.empty() && cgroup.back() == '/')
       cgroup.pop_back();
-    dirs.push_back(root + mount.mountPoint + cgroup);
+    dirs.push_back(top);
+    dirs.back() += cgroup;
     size_t slash = cgroup.rfind('/');
     if (slash == std::string::npos)
       return dirs;

@@ -79,9 +79,10 @@ std::optional<ArenaLayout> layOut(const StepProgram &program,
   layout.logits = sum.align();
   sum.add(u64(maxHeadRows) * program.vocab, sizeof(f32));
   sum.add(1, arenaTail);
-  if (!sum.total())
+  std::optional<u64> total = sum.total();
+  if (!total)
     return std::nullopt;
-  layout.bytes = *sum.total();
+  layout.bytes = *total;
   return layout;
 }
 
@@ -208,7 +209,7 @@ void CpuExecutor::fillBatch(std::span<const BatchSequence> batch) {
       positions[row] = i32(start + i);
       rowSequence[row] = s;
     }
-    for (u32 group = 0; group < groupArgs.size(); ++group) {
+    for (u32 group = 0; sequence.cache && group < groupArgs.size(); ++group) {
       auto pages = sequence.cache->pages(group).first(
           (start + count + pageTokens - 1) / pageTokens);
       std::copy(pages.begin(), pages.end(),

@@ -1,10 +1,27 @@
 #include "runtime/device/CpuExecutor.h"
 #include "tests/unit/device/FakeProgram.h"
 
+#include <atomic>
+#include <cstdlib>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <new>
 #include <numeric>
 #include <random>
+
+namespace {
+std::atomic<lathe::u64> allocations{0};
+} // namespace
+
+// Counts every allocation of this binary.
+void *operator new(std::size_t bytes) {
+  ++allocations;
+  if (void *memory = std::malloc(bytes))
+    return memory;
+  std::abort();
+}
+void operator delete(void *memory) noexcept { std::free(memory); }
+void operator delete(void *memory, std::size_t) noexcept { std::free(memory); }
 
 using namespace lathe;
 using namespace lathe::runtime;
@@ -119,6 +136,25 @@ TEST(CpuExecutor, EveryThreadCallsTheBodyAndTraces) {
   ASSERT_TRUE(m.executor->step({&sequence, 1}, trace.data()).has_value());
   EXPECT_EQ(fakeBodyCalls.load(), 3u);
   EXPECT_THAT(trace, testing::Each(4u));
+}
+
+// The rule for hot paths: nothing allocates after start.
+TEST(CpuExecutor, StepsDoNotAllocate) {
+  Machine m({0, 40}, 2, {.rows = 32, .sequences = 2});
+  SequenceCache a(*m.cache, 256), b(*m.cache, 256);
+  auto tokens = randomTokens(256, 2);
+  std::vector<u32> rows{0, 1};
+  std::vector<BatchSequence> batch{{&a, {}}, {&b, {}}};
+  u64 before = allocations;
+  for (u32 done = 0; done + 16 <= 256; done += 16) {
+    ASSERT_TRUE(a.extend(16).has_value());
+    ASSERT_TRUE(b.extend(3).has_value());
+    batch[0].tokens = std::span(tokens).subspan(done, 16);
+    batch[1].tokens = std::span(tokens).subspan(done, 3);
+    ASSERT_TRUE(m.executor->step(batch).has_value());
+    m.executor->head(rows);
+  }
+  EXPECT_EQ(allocations.load(), before);
 }
 
 TEST(CpuExecutor, WithoutKvTheWholeSequenceIsAStep) {
