@@ -1,0 +1,113 @@
+// Every architecture, option and weight format that Lathe claims, from the GGUF
+// file to logits: equal to llama.cpp's F32 run, and the same bits whatever the
+// ISA layer, chunk size, number of threads and company in the batch.
+#include "tests/e2e/seeded/SeededModel.h"
+#include "tests/unit/support/TempDir.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <gtest/gtest.h>
+
+using namespace lathe;
+using namespace lathe::tests;
+
+namespace {
+
+/// Of F32 models; llama.cpp itself is within 1e-10 of float64.
+constexpr f64 nmseMax = 1e-8;
+
+/// Sum of squared differences at the golden positions, relative to the golden
+/// values' sum of squares.
+f64 nmseOf(const std::vector<f32> &logits, const Golden &golden) {
+  f64 error = 0, total = 0;
+  for (size_t i = 0; i < golden.positions.size(); ++i)
+    for (u32 v = 0; v < golden.vocabulary; ++v) {
+      f64 wanted = golden.logits[i * golden.vocabulary + v];
+      f64 found = logits[size_t(golden.positions[i]) * golden.vocabulary + v];
+      error += (found - wanted) * (found - wanted);
+      total += wanted * wanted;
+    }
+  return error / total;
+}
+
+/// The first position whose logits differ in a bit, or -1.
+i64 firstDifference(const std::vector<f32> &a, const std::vector<f32> &b,
+                    u32 vocabulary) {
+  if (a.size() != b.size())
+    return i64(std::min(a.size(), b.size()) / vocabulary);
+  for (size_t row = 0; row < a.size() / vocabulary; ++row)
+    if (std::memcmp(&a[row * vocabulary], &b[row * vocabulary],
+                    vocabulary * sizeof(f32)) != 0)
+      return i64(row);
+  return -1;
+}
+
+/// Whether products are of weights and unrounded activations.
+bool hasF32Activations(const std::string &name) {
+  return !name.starts_with("format-") || name == "format-f16" ||
+         name == "format-bf16";
+}
+
+class SeededTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(SeededTest, EqualsLlamaCppInAnyMannerOfEvaluation) {
+  Golden golden = readGolden(GetParam());
+  TempDir temp;
+  std::string engine = temp.path("model.lathe");
+  std::vector<std::string> isas = nativeIsas();
+  if (isas.size() < 3)
+    std::cout << "NOT TESTED: this CPU runs only " << isas.size()
+              << " of 3 ISA layers\n";
+  auto compiled = compileModel(seededPath(GetParam()), engine, isas, "f32");
+  ASSERT_TRUE(compiled.has_value()) << compiled.error().message;
+
+  std::vector<f32> reference;
+  for (const std::string &isa : isas) {
+    SCOPED_TRACE("cpu:" + isa);
+    auto loaded = loadEngine(engine, isa);
+    ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
+    if (reference.empty()) {
+      auto logits = logitsOf(*loaded, golden.tokens, 512, 1);
+      ASSERT_TRUE(logits.has_value()) << logits.error().message;
+      reference = std::move(*logits);
+      ASSERT_EQ(reference.size(), golden.tokens.size() * golden.vocabulary);
+    }
+    for (u32 threads : {1u, 2u}) {
+      for (u32 chunk : {1u, 7u, 64u, 512u}) {
+        auto logits = logitsOf(*loaded, golden.tokens, chunk, threads);
+        ASSERT_TRUE(logits.has_value()) << logits.error().message;
+        EXPECT_EQ(firstDifference(*logits, reference, golden.vocabulary), -1)
+            << "position; chunk " << chunk << ", threads " << threads;
+      }
+      auto logits = logitsInBatch(**loaded, golden.tokens, threads);
+      ASSERT_TRUE(logits.has_value()) << logits.error().message;
+      EXPECT_EQ(firstDifference(*logits, reference, golden.vocabulary), -1)
+          << "position; in a batch, threads " << threads;
+    }
+  }
+
+  f64 nmse = nmseOf(reference, golden);
+  if (!hasF32Activations(GetParam())) {
+    // Activations are rounded to 8 bits, as llama.cpp's are.
+    EXPECT_LE(nmse, *golden.peerNmse);
+    return;
+  }
+  EXPECT_LE(nmse, nmseMax);
+  auto loaded = loadEngine(engine, isas.back());
+  ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
+  auto ids =
+      greedyIds(*loaded, std::span(golden.tokens).first(golden.promptTokens),
+                u32(golden.greedy.size()));
+  ASSERT_TRUE(ids.has_value()) << ids.error().message;
+  EXPECT_EQ(*ids, golden.greedy);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SeededTest, testing::ValuesIn(seededNames()),
+                         [](const auto &info) {
+                           std::string name = info.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+} // namespace

@@ -1,0 +1,201 @@
+// Seeded models with something changed: what an architecture must accept, and
+// what it must refuse by name.
+#include "frontend/gguf/GgufFile.h"
+#include "tests/e2e/seeded/SeededModel.h"
+#include "tests/unit/support/GgufWriter.h"
+#include "tests/unit/support/TempDir.h"
+
+#include <functional>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace lathe;
+using namespace lathe::tests;
+using frontend::GgufEntry;
+using frontend::GgufFile;
+using frontend::GgufTensor;
+using frontend::GgufType;
+using testing::HasSubstr;
+
+extern "C" const codegen::CompilerApi *latheCompiler();
+
+namespace {
+
+/// What changes while a model is copied.
+struct Edit {
+  /// Keys and tensors that are left out.
+  std::function<bool(std::string_view)> drop = [](std::string_view) {
+    return false;
+  };
+  /// Adds to the copy.
+  std::function<void(GgufWriter &, const GgufFile &)> add =
+      [](GgufWriter &, const GgufFile &) {};
+};
+
+void putTensor(GgufWriter &writer, std::string_view name,
+               const GgufTensor &tensor) {
+  std::vector<uint64_t> dims(tensor.dims.begin(),
+                             tensor.dims.begin() + tensor.rank);
+  // The seeded models that are edited here are F32.
+  writer.tensor(name, dims, 0, {tensor.data.begin(), tensor.data.end()});
+}
+
+/// Copies a seeded model with an edit; returns the path.
+std::string copyModel(const TempDir &temp, const std::string &name,
+                      const Edit &edit) {
+  auto file = GgufFile::open(seededPath(name));
+  if (!file)
+    throw std::runtime_error(file.error().message);
+  GgufWriter writer;
+  for (const GgufEntry &entry : file->entries()) {
+    if (edit.drop(entry.key))
+      continue;
+    GgufWriter::Bytes bytes;
+    if (entry.value.type == GgufType::Array) {
+      GgufWriter::put(bytes, static_cast<uint32_t>(entry.value.elementType));
+      GgufWriter::put<uint64_t>(bytes, entry.value.count);
+    } else if (entry.value.type == GgufType::String) {
+      GgufWriter::put<uint64_t>(bytes, entry.value.bytes.size());
+    }
+    bytes.insert(bytes.end(), entry.value.bytes.begin(),
+                 entry.value.bytes.end());
+    writer.raw(entry.key, static_cast<uint32_t>(entry.value.type), bytes);
+  }
+  for (const GgufTensor &tensor : file->tensors())
+    if (!edit.drop(tensor.name))
+      putTensor(writer, tensor.name, tensor);
+  edit.add(writer, *file);
+  return temp.write(name + ".gguf", writer.bytes());
+}
+
+/// The error of importing a model; empty if there is none.
+std::string importError(const std::string &model, const TempDir &temp) {
+  codegen::CompileOptions options;
+  options.output = temp.path("graph.mlir");
+  options.stopAfter = "canonicalize";
+  auto result = latheCompiler()->compile(model, options);
+  return result ? "" : result.error().message;
+}
+
+std::string errorOf(const std::string &name, const Edit &edit) {
+  TempDir temp;
+  return importError(copyModel(temp, name, edit), temp);
+}
+
+auto is(std::string name) {
+  return [name](std::string_view other) { return other == name; };
+}
+
+template <typename T>
+Edit replaceKey(const std::string &key,
+                GgufWriter &(GgufWriter::*put)(std::string_view, T), T value) {
+  return {is(key), [=](GgufWriter &writer, const GgufFile &) {
+            (writer.*put)(key, value);
+          }};
+}
+
+TEST(Variant, AnUneditedCopyIsAccepted) {
+  for (const char *name : {"llama-gqa", "qwen2-gqa", "qwen3-gqa", "gemma3-gqa"})
+    EXPECT_EQ(errorOf(name, {}), "");
+}
+
+TEST(Variant, AnUnknownArchitectureIsNamedWithTheKnownOnes) {
+  EXPECT_THAT(errorOf("llama-gqa", replaceKey<std::string_view>(
+                                       "general.architecture",
+                                       &GgufWriter::string, "mamba")),
+              HasSubstr("architecture 'mamba' is not supported; known are "
+                        "gemma3, llama, qwen2, qwen3"));
+}
+
+// B14: the output matrix may be missing, nothing else.
+TEST(Variant, EveryMissingTensorIsNamed) {
+  for (const char *name : {"llama-gqa", "qwen3-gqa", "gemma3-gqa"}) {
+    auto file = GgufFile::open(seededPath(name));
+    ASSERT_TRUE(file.has_value()) << file.error().message;
+    for (const GgufTensor &tensor : file->tensors()) {
+      std::string missing(tensor.name);
+      std::string error = errorOf(name, {is(missing)});
+      if (missing == "output.weight")
+        EXPECT_EQ(error, "");
+      else
+        EXPECT_THAT(error, HasSubstr("'" + missing + "'")) << name;
+    }
+  }
+}
+
+TEST(Variant, ATensorWithoutAPlaceIsNamed) {
+  for (const char *extra : {"blk.0.attn_sinks.weight", "blk.2.attn_norm.bias",
+                            "blk.9.attn_q.bias", "cls.output.weight"})
+    EXPECT_THAT(errorOf("qwen3-gqa",
+                        {.add =
+                             [&](GgufWriter &writer, const GgufFile &file) {
+                               putTensor(
+                                   writer, extra,
+                                   *file.findTensor("output_norm.weight"));
+                             }}),
+                HasSubstr(std::string("'") + extra + "' has no place"));
+}
+
+TEST(Variant, HyperParametersThatCannotBeAreRefused) {
+  auto u32 = [](const std::string &key, uint32_t value) {
+    return replaceKey<uint32_t>(key, &GgufWriter::u32, value);
+  };
+  auto text = [](const std::string &key, std::string_view value) {
+    return replaceKey<std::string_view>(key, &GgufWriter::string, value);
+  };
+  struct Row {
+    const char *model;
+    Edit edit;
+    const char *error;
+  };
+  std::vector<Row> rows = {
+      {"llama-gqa", u32("llama.attention.head_count_kv", 3), "no multiple"},
+      {"llama-gqa", u32("llama.attention.head_count", 0), "head_count' is 0"},
+      {"llama-gqa", u32("llama.block_count", 5), "'blk.4.attn_norm.weight'"},
+      {"llama-gqa", u32("llama.block_count", 3), "has no place"},
+      {"llama-gqa", u32("llama.embedding_length", 96), "64, but"},
+      {"llama-gqa", u32("llama.attention.key_length", 32), "hyper-parameters"},
+      {"llama-gqa", u32("llama.attention.value_length", 8), "not supported"},
+      {"llama-gqa", u32("llama.rope.dimension_count", 18), "at most"},
+      {"llama-gqa", u32("llama.rope.dimension_count", 7), "even"},
+      {"llama-rope-linear", text("llama.rope.scaling.type", "longrope"),
+       "'longrope' is not supported"},
+      {"gemma3-rope-linear", text("gemma3.rope.scaling.type", "yarn"),
+       "'yarn' is not supported for gemma3"},
+      {"gemma3-pattern-array", u32("gemma3.block_count", 3),
+       "has 4 entries for 3 layers"},
+      {"llama-gqa", {is("llama.context_length")}, "llama.context_length"},
+      {"llama-gqa", {is("general.architecture")}, "general.architecture"},
+  };
+  for (const Row &row : rows)
+    EXPECT_THAT(errorOf(row.model, row.edit), HasSubstr(row.error));
+}
+
+// B14: tied, or stored twice: the same bits.
+TEST(Variant, ATiedHeadEqualsAnExplicitCopy) {
+  TempDir temp;
+  Golden golden = readGolden("llama-tied");
+  std::string copy = copyModel(
+      temp, "llama-tied", {.add = [](GgufWriter &writer, const GgufFile &file) {
+        putTensor(writer, "output.weight",
+                  *file.findTensor("token_embd.weight"));
+      }});
+  std::vector<std::string> isas = {"generic"};
+  std::vector<std::vector<f32>> logits;
+  std::vector<u64> bytes;
+  for (const std::string &model : {seededPath("llama-tied"), copy}) {
+    auto compiled = compileModel(model, temp.path("x.lathe"), isas, "f32");
+    ASSERT_TRUE(compiled.has_value()) << compiled.error().message;
+    bytes.push_back(compiled->weightBytes);
+    auto engine = loadEngine(temp.path("x.lathe"), "generic");
+    ASSERT_TRUE(engine.has_value()) << engine.error().message;
+    auto values = logitsOf(*engine, golden.tokens, 64, 1);
+    ASSERT_TRUE(values.has_value()) << values.error().message;
+    logits.push_back(std::move(*values));
+  }
+  EXPECT_EQ(logits[0], logits[1]);
+  // A tied matrix exists once.
+  EXPECT_GE(bytes[1] - bytes[0], u64(512) * 64 * 4);
+}
+
+} // namespace
