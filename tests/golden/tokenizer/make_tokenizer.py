@@ -124,7 +124,7 @@ class Vocabulary:
         for key in ("bos", "eos", "unknown"):
             if (id_ := self.fields.get(f"{key}_token_id")) is not None:
                 writer.add_uint32(f"tokenizer.ggml.{key}_token_id", id_)
-        for key in ("add_bos_token", "add_space_prefix"):
+        for key in ("add_bos_token", "add_space_prefix", "remove_extra_whitespaces"):
             if key in self.fields:
                 writer.add_bool(f"tokenizer.ggml.{key}", self.fields[key])
         writer.write_header_to_file()
@@ -196,13 +196,15 @@ class Vocabulary:
             for i, (t, s, kind) in enumerate(zip(self.tokens, self.scores, self.types))
         ]
         tokenizer = tokenizers.Tokenizer(models.Unigram(pieces, self.unknown, False))
-        steps = [normalizers.Replace(tokenizers.Regex(" {2,}"), " ")]
-        if self.charsmap:
-            steps.insert(0, normalizers.Precompiled(bytes(self.charsmap)))
+        space = pre_tokenizers.Metaspace("▁", "always")
+        merge = normalizers.Replace(tokenizers.Regex(" {2,}"), " ")
+        if self.charsmap:  # It makes spaces of tabs and line ends.
+            steps = [normalizers.Precompiled(bytes(self.charsmap)), merge]
+            space = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), space])
+        else:
+            steps = [normalizers.Replace(tokenizers.Regex(r"\A +| +\z"), ""), merge]
         tokenizer.normalizer = normalizers.Sequence(steps)
-        tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-            [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace("▁", "always")]
-        )
+        tokenizer.pre_tokenizer = space
         return tokenizer
 
 
@@ -319,17 +321,47 @@ def train_pieces(byte_pieces: bool) -> dict:
     }
 
 
+def train_unigram() -> dict:
+    """A SentencePiece unigram vocabulary."""
+    tokenizer = tokenizers.Tokenizer(models.Unigram())
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace("▁", "always")
+    trainer = trainers.UnigramTrainer(
+        vocab_size=2500, unk_token="<unk>", special_tokens=["<unk>"], show_progress=False
+    )
+    # It keeps every character of the corpus, so that must not have too many.
+    plain = ["".join(c for c in text if ord(c) < 0x500) for text in corpus()]
+    tokenizer.train_from_iterator(plain, trainer)
+    odd = {t for t in strings.MARKERS if t.strip("▁")}
+    learnt = [
+        (t, s)
+        for t, s in json.loads(tokenizer.to_str())["model"]["vocab"]
+        if t not in odd and len(t) <= 16
+    ]
+    head = {"<pad>": CONTROL, "</s>": CONTROL, "<unk>": UNKNOWN, "<h1>": USER}
+    return {
+        "model": "t5",
+        "tokens": list(head) + [t for t, _ in learnt],
+        "token_type": list(head.values()) + [NORMAL] * len(learnt),
+        "scores": [0.0] * len(head) + [s for _, s in learnt],
+        "eos_token_id": 1,
+        "unknown_token_id": 2,
+        "add_space_prefix": True,
+        "remove_extra_whitespaces": True,
+    }
+
+
 def kinds(folder: pathlib.Path):
     """Yields (entry of the golden file, vocabulary, its GGUF)."""
     tables = {
         "bytes": train_bytes(),
         "pieces": train_pieces(byte_pieces=True),
         "characters": train_pieces(byte_pieces=False),
+        "unigram": train_unigram(),
     }
     synthetic = [
         ("bytes", pre)
         for pre in ("gpt-2", "smollm", "llama-bpe", "qwen2", "qwen35", "default")
-    ] + [("pieces", "default"), ("characters", "default")]
+    ] + [(name, "default") for name in ("pieces", "characters", "unigram")]
     for table, pre in synthetic:
         path = folder / f"{table}-{pre}.gguf"
         Vocabulary(tables[table] | {"pre": pre}).write(path)

@@ -38,7 +38,7 @@ _SPACES = [
     "\t\t", " \t ", "\u00a0", "\u3000", "\u2028", "\u2003", "\u0085", "\u200b",
     "\u180e", "\x0b", "\x0c", "\x1c", "\ufeff", "\u202f", "\u1680",
 ]
-_BLOCKS = [  # first, last, script
+_BLOCKS = [  # First and last character.
     (0x4E00, 0x9FFF), (0x3041, 0x3096), (0x30A1, 0x30FA), (0xAC00, 0xD7A3),
     (0x0400, 0x04FF), (0x0391, 0x03C9), (0x05D0, 0x05EA), (0x0621, 0x064A),
     (0x0905, 0x0939), (0x0E01, 0x0E2E), (0x1200, 0x1248), (0x10D0, 0x10FA),

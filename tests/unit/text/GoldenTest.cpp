@@ -45,22 +45,25 @@ const json &golden() {
 
 TokenizerSpec specOf(const json &vocabulary, const std::string &pre) {
   TokenizerSpec spec;
-  bool pieces = vocabulary.at("model") == "llama";
-  spec.model =
-      pieces ? TokenizerModel::SentencePieceBpe : TokenizerModel::ByteLevelBpe;
+  std::string model = vocabulary.at("model");
+  spec.model = model == "gpt2"    ? TokenizerModel::ByteLevelBpe
+               : model == "llama" ? TokenizerModel::SentencePieceBpe
+                                  : TokenizerModel::Unigram;
   spec.preTokenizer = pre;
   spec.tokens = vocabulary.at("tokens");
   for (int type : vocabulary.at("token_type"))
     spec.types.push_back(static_cast<TokenType>(type));
-  if (pieces)
-    spec.scores = vocabulary.at("scores").get<std::vector<float>>();
-  else
+  if (model == "gpt2")
     spec.merges = vocabulary.at("merges");
-  spec.bosId = vocabulary.at("bos_token_id");
+  else
+    spec.scores = vocabulary.at("scores").get<std::vector<float>>();
+  spec.bosId = vocabulary.value("bos_token_id", kNoToken);
   spec.eosId = vocabulary.at("eos_token_id");
   spec.unkId = vocabulary.value("unknown_token_id", kNoToken);
   spec.addBos = vocabulary.value("add_bos_token", pre == "llama-bpe");
+  spec.addEos = model == "t5";
   spec.addSpacePrefix = vocabulary.value("add_space_prefix", false);
+  spec.removeExtraSpaces = vocabulary.value("remove_extra_whitespaces", false);
   return spec;
 }
 
@@ -74,34 +77,38 @@ std::string findModel(const std::string &name) {
   return {};
 }
 
-TEST(Golden, FileIsComplete) { EXPECT_EQ(golden().at("kinds").size(), 15u); }
+TEST(Golden, FileIsComplete) { EXPECT_EQ(golden().at("kinds").size(), 16u); }
 
-class GoldenTest : public testing::TestWithParam<int> {};
+class GoldenTest : public testing::TestWithParam<int> {
+protected:
+  const json &kind() const { return golden().at("kinds").at(GetParam()); }
 
-TEST_P(GoldenTest, IdsEqualTheOracles) {
-  const json &kind = golden().at("kinds").at(GetParam());
-  TokenizerSpec spec;
-  if (kind.contains("vocabulary")) {
-    spec = specOf(golden()
-                      .at("vocabularies")
-                      .at(kind.at("vocabulary").get<std::string>()),
-                  kind.at("pre"));
-  } else {
-    std::string name = kind.at("file");
+  /// Fills spec, or skips the test if the vocabulary's file is not there.
+  void SetUp() override {
+    if (kind().contains("vocabulary")) {
+      std::string name = kind().at("vocabulary");
+      spec = specOf(golden().at("vocabularies").at(name), kind().at("pre"));
+      return;
+    }
+    std::string name = kind().at("file");
     std::string path = findModel(name);
     if (path.empty())
       GTEST_SKIP() << name << " is in neither LATHE_MODELS nor "
-                   << "LATHE_VOCABULARIES: its ids are NOT compared";
+                   << "LATHE_VOCABULARIES: it is NOT tested";
     auto file = frontend::GgufFile::open(path);
     ASSERT_TRUE(file) << file.error().message;
     auto read = frontend::readTokenizer(*file);
     ASSERT_TRUE(read) << read.error().message;
     spec = std::move(*read);
   }
-  Tokenizer tokenizer = makeTokenizer(spec);
 
+  TokenizerSpec spec;
+};
+
+TEST_P(GoldenTest, IdsEqualTheOracles) {
+  Tokenizer tokenizer = makeTokenizer(spec);
   const json &strings = golden().at("strings");
-  const json &ids = kind.at("ids");
+  const json &ids = kind().at("ids");
   ASSERT_EQ(strings.size(), 2000u);
   ASSERT_EQ(ids.size(), strings.size());
   int wrong = 0;
@@ -112,44 +119,51 @@ TEST_P(GoldenTest, IdsEqualTheOracles) {
     if (got != expected) {
       ++wrong;
       EXPECT_EQ(names(tokenizer, got), names(tokenizer, expected))
-          << kind.at("name") << ", string " << i << ": " << strings[i].dump();
+          << kind().at("name") << ", string " << i << ": " << strings[i].dump();
     }
     // No marker comes out of plain text.
     for (int32_t id : got)
       ASSERT_FALSE(tokenizer.isSpecial(id) && id != spec.unkId)
           << strings[i].dump();
   }
+}
 
-  const json &special = kind.at("special_ids");
-  for (size_t i = 0; i < special.size() && wrong < 5; ++i) {
+TEST_P(GoldenTest, IdsWithMarkersParsedEqualLlamaCpp) {
+  Tokenizer tokenizer = makeTokenizer(spec);
+  const json &strings = golden().at("strings");
+  const json &ids = kind().at("special_ids");
+  if (ids.empty())
+    GTEST_SKIP() << "llama.cpp cannot run this vocabulary";
+  for (size_t i = 0; i < ids.size(); ++i) {
     std::string text = strings[i];
-    if (special[i].is_null() ||
+    if (ids[i].is_null() ||
         (spec.addBos && text.starts_with(spec.tokens[spec.bosId])))
       continue; // llama.cpp would add a second BOS.
-    std::vector<int32_t> expected = special[i];
+    std::vector<int32_t> expected = ids[i];
     std::vector<int32_t> got =
         encode(tokenizer, text, {.addSpecial = true, .parseSpecial = true});
-    if (got != expected) {
-      ++wrong;
-      EXPECT_EQ(names(tokenizer, got), names(tokenizer, expected))
-          << kind.at("name") << ", parsed, string " << i << ": "
-          << strings[i].dump();
-    }
+    ASSERT_EQ(names(tokenizer, got), names(tokenizer, expected))
+        << kind().at("name") << ", string " << i << ": " << strings[i].dump();
   }
 }
 
 TEST_P(GoldenTest, DecodingUndoesEncoding) {
-  const json &kind = golden().at("kinds").at(GetParam());
-  if (!kind.contains("vocabulary") || kind.at("vocabulary") == "characters")
-    GTEST_SKIP() << "not a vocabulary that can express all text";
-  TokenizerSpec spec = specOf(
-      golden().at("vocabularies").at(kind.at("vocabulary").get<std::string>()),
-      kind.at("pre"));
+  if (spec.model == TokenizerModel::Unigram ||
+      kind().at("name") == "characters")
+    GTEST_SKIP() << "this vocabulary cannot express all text";
   Tokenizer tokenizer = makeTokenizer(spec);
+  bool byteLevel = spec.model == TokenizerModel::ByteLevelBpe;
+  // SmolLM2 has no token for some bytes.
+  std::string missing;
+  for (int byte = 0; byteLevel && byte < 256; ++byte)
+    if (encode(tokenizer, std::string(1, char(byte))).empty())
+      missing.push_back(char(byte));
+  EXPECT_LE(missing.size(), 21u);
   for (const json &string : golden().at("strings")) {
     std::string text = string;
     // SentencePiece cannot tell U+2581 from a space.
-    if (spec.addSpacePrefix && text.find("▁") != text.npos)
+    if (byteLevel ? text.find_first_of(missing) != text.npos
+                  : text.find("▁") != text.npos)
       continue;
     ASSERT_EQ(tokenizer.decode(encode(tokenizer, text)), text) << string.dump();
   }
