@@ -1,0 +1,43 @@
+/// \file
+/// From the MODEL argument of a command to an engine that runs.
+#ifndef LATHE_TOOLS_LATHE_OPENMODEL_H
+#define LATHE_TOOLS_LATHE_OPENMODEL_H
+
+#include "runtime/engine/Engine.h"
+#include "runtime/schedule/LoadedEngine.h"
+#include "runtime/text/Tokenizer.h"
+#include "tools/lathe/Command.h"
+
+#include <memory>
+#include <string>
+
+namespace lathe::tools {
+
+/// The options by which commands that execute a model open it.
+struct ModelOptions {
+  std::string isa; ///< Empty: the best that fits.
+  std::string kvDtype = "f16";
+  bool trustCode = false;
+
+  /// Declares them on a command.
+  void addTo(CLI::App &command);
+};
+
+/// Opens an engine, or a model file's engine (compiled on first use). Errors:
+/// those of findModel, Engine::open and openCached.
+Result<std::shared_ptr<const runtime::Engine>>
+openEngine(const std::string &model, const ModelOptions &options);
+
+/// openEngine() and its code, loaded.
+Result<std::shared_ptr<const runtime::LoadedEngine>>
+loadModel(const std::string &model, const ModelOptions &options);
+
+/// The tokenizer of an engine or model file; executes and compiles nothing.
+Result<runtime::Tokenizer> openTokenizer(const std::string &model);
+
+/// The tokenizer of an open engine.
+Result<runtime::Tokenizer> tokenizerOf(const runtime::Engine &engine);
+
+} // namespace lathe::tools
+
+#endif // LATHE_TOOLS_LATHE_OPENMODEL_H
