@@ -61,6 +61,21 @@ void LatheDialect::initialize() {
       >();
 }
 
+/// The ops that belong to the other form than the module's.
+static LogicalResult verifyForm(Operation *module, bool step) {
+  WalkResult result = module->walk([&](Operation *op) {
+    bool ofStep = isa<KvGroupOp, KvAppendOp, PagedAttentionOp>(op);
+    bool ofSequence = isa<AttentionOp, MaskOp>(op);
+    if (step ? !ofSequence : !ofStep)
+      return WalkResult::advance();
+    op->emitOpError("belongs to ")
+        << (ofStep ? "step" : "sequence") << " form, but the module is in "
+        << (step ? "step" : "sequence") << " form";
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
 LogicalResult LatheDialect::verifyOperationAttribute(Operation *op,
                                                      NamedAttribute attr) {
   StringRef name = attr.getName();
@@ -71,6 +86,7 @@ LogicalResult LatheDialect::verifyOperationAttribute(Operation *op,
     auto form = dyn_cast<StringAttr>(attr.getValue());
     if (!form || (form.getValue() != "sequence" && form.getValue() != "step"))
       return op->emitOpError("'lathe.form' must be \"sequence\" or \"step\"");
+    return verifyForm(op, form.getValue() == "step");
   } else if (name == phaseAttrName) {
     if (!isa<StringAttr>(attr.getValue()))
       return op->emitOpError("'lathe.phase' must be a string");

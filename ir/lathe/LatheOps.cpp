@@ -24,6 +24,29 @@ int64_t dimOf(Value value, unsigned index) {
   return cast<RankedTensorType>(value.getType()).getDimSize(index);
 }
 
+/// Heads and their size are part of a model, so they are static and positive;
+/// only rows are not known before a step.
+LogicalResult verifyHeads(Operation *op, Value heads) {
+  for (unsigned index : {1u, 2u})
+    if (dimOf(heads, index) <= 0)
+      return op->emitOpError("needs static heads that are not empty, not ")
+             << heads.getType();
+  return success();
+}
+
+/// What is given per row of `value`.
+LogicalResult verifyRows(Operation *op, Value value, Value perRow) {
+  if (dimOf(value, 0) != dimOf(perRow, 0))
+    return op->emitOpError("has ")
+           << value.getType() << " and " << perRow.getType()
+           << ", which differ in their rows";
+  return success();
+}
+
+bool isFiniteFrom(const APFloat &value, double least) {
+  return value.isFinite() && value.convertToDouble() >= least;
+}
+
 /// Sizes of a static tensor of elements that are not blocks.
 bool isVectorOf(RankedTensorType type, int64_t n) {
   return type.getElementType().isF32() && type.getRank() == 1 &&
@@ -86,7 +109,7 @@ LogicalResult verifyLinear(Operation *op, Value input, FlatSymbolRefAttr weight,
                            FlatSymbolRefAttr bias, Value result,
                            SymbolTableCollection &symbols) {
   WeightOp decl = lookupWeight(op, weight, symbols);
-  if (!decl)
+  if (!decl || failed(verifyRows(op, input, result)))
     return failure();
   RankedTensorType type = decl.getTensorType();
   if (type.getRank() != 2 || !isa<BlockType>(type.getElementType()))
@@ -163,6 +186,16 @@ LogicalResult WeightOp::verify() {
   } else if (!type.getElementType().isF32()) {
     return emitOpError("needs elements of f32 or !lathe.block, not ")
            << type.getElementType();
+  } else {
+    uint64_t bytes = sizeof(float);
+    for (int64_t dim : type.getShape())
+      if (__builtin_mul_overflow(bytes, uint64_t(dim), &bytes))
+        return emitOpError("is larger than 2^64 bytes");
+    auto source = dyn_cast<SourceAttr>(getRecipe());
+    if (source && source.getBytes() != bytes)
+      return emitOpError("needs ")
+             << bytes << " bytes for " << type << ", but its source has "
+             << source.getBytes();
   }
   return verifyRecipe(*this, getRecipe(), 0);
 }
@@ -179,8 +212,10 @@ LogicalResult KvGroupOp::verify() {
   if ((getKind() == KvKind::Window) != (getWindow() > 0))
     return emitOpError("needs a positive window if and only if its kind is "
                        "window");
-  int64_t bytes = 16 * getKvHeads() * getHeadDim() *
-                  (getElement().getIntOrFloatBitWidth() / 8);
+  int64_t bytes = 16 * (getElement().getIntOrFloatBitWidth() / 8);
+  if (__builtin_mul_overflow(bytes, getKvHeads(), &bytes) ||
+      __builtin_mul_overflow(bytes, getHeadDim(), &bytes))
+    return emitOpError("has tokens larger than 2^63 bytes");
   for (int64_t offset :
        llvm::concat<const int64_t>(getKOffsets(), getVOffsets()))
     if (offset < 0 || offset % 64 != 0 || offset > getPageBytes() - bytes)
@@ -203,7 +238,7 @@ int64_t KvGroupOp::indexOfLayer(int64_t layer) {
 
 LogicalResult EmbedOp::verifySymbolUses(SymbolTableCollection &symbols) {
   WeightOp weight = lookupWeight(*this, getWeightAttr(), symbols);
-  if (!weight)
+  if (!weight || failed(verifyRows(*this, getTokens(), getResult())))
     return failure();
   RankedTensorType type = weight.getTensorType();
   if (type.getRank() != 2 || !isa<BlockType>(type.getElementType()) ||
@@ -248,16 +283,19 @@ LogicalResult RmsNormOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError("needs ")
            << getWeightAttr() << " to be f32 of " << lastDim(getInput())
            << ", not " << weight.getTensorType();
+  if (!isFiniteFrom(getEpsilon(), 0))
+    return emitOpError("needs a finite epsilon of 0 or more");
   return success();
 }
 
 LogicalResult RopeOp::verifySymbolUses(SymbolTableCollection &symbols) {
   WeightOp table = lookupWeight(*this, getTableAttr(), symbols);
-  if (!table)
+  if (!table || failed(verifyHeads(*this, getInput())) ||
+      failed(verifyRows(*this, getInput(), getPositions())))
     return failure();
   RankedTensorType type = table.getTensorType();
   if (type.getRank() != 3 || !type.getElementType().isF32() ||
-      type.getDimSize(2) != 2 || 2 * type.getDimSize(1) > lastDim(getInput()))
+      type.getDimSize(2) != 2 || type.getDimSize(1) > lastDim(getInput()) / 2)
     return emitOpError("needs ")
            << getTableAttr() << " to be f32 [context, pairs, 2] with at most "
            << lastDim(getInput()) / 2 << " pairs, not " << type;
@@ -271,6 +309,8 @@ LogicalResult KvAppendOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (group.indexOfLayer(getLayer()) < 0)
     return emitOpError("appends to layer ")
            << getLayer() << ", which " << getGroupAttr() << " does not hold";
+  if (failed(verifyRows(*this, getKey(), getValue())))
+    return failure();
   for (Value value : {getKey(), getValue()})
     if (dimOf(value, 1) != group.getKvHeads() ||
         dimOf(value, 2) != group.getHeadDim())
@@ -288,6 +328,8 @@ PagedAttentionOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (group.indexOfLayer(getLayer()) < 0)
     return emitOpError("reads layer ")
            << getLayer() << ", which " << getGroupAttr() << " does not hold";
+  if (failed(verifyHeads(*this, getQuery())))
+    return failure();
   if (dimOf(getQuery(), 1) % group.getKvHeads() != 0 ||
       dimOf(getQuery(), 2) != group.getHeadDim())
     return emitOpError("has queries ")
@@ -296,6 +338,9 @@ PagedAttentionOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (getWindow() != group.getWindow())
     return emitOpError("has window ")
            << getWindow() << ", but its group keeps " << group.getWindow();
+  if (!getScale().isFinite() || !isFiniteFrom(getSoftcap(), 0))
+    return emitOpError(
+        "needs a finite scale, and a softcap of 0 (none) or more");
   return success();
 }
 
@@ -317,20 +362,19 @@ LogicalResult MatmulOp::verify() {
 }
 
 LogicalResult ReshapeOp::verify() {
-  auto product = [](Value value) {
-    int64_t total = 1;
+  SmallVector<int64_t> counts;
+  for (Value value : {getInput(), getResult()}) {
+    int64_t count = 1;
     for (int64_t dim :
-         cast<RankedTensorType>(value.getType()).getShape().drop_front())
-      total *= dim;
-    return total;
-  };
-  for (Value value : {getInput(), getResult()})
-    for (int64_t dim :
-         cast<RankedTensorType>(value.getType()).getShape().drop_front())
+         cast<RankedTensorType>(value.getType()).getShape().drop_front()) {
       if (ShapedType::isDynamic(dim))
         return emitOpError("splits and joins static dimensions only");
-  if (dimOf(getInput(), 0) != dimOf(getResult(), 0) ||
-      product(getInput()) != product(getResult()))
+      if (__builtin_mul_overflow(count, dim, &count))
+        return emitOpError("has rows of more than 2^63 values");
+    }
+    counts.push_back(count);
+  }
+  if (dimOf(getInput(), 0) != dimOf(getResult(), 0) || counts[0] != counts[1])
     return emitOpError("changes the number of values: ")
            << getInput().getType() << " to " << getResult().getType();
   return success();
@@ -361,8 +405,11 @@ OpFoldResult TransposeOp::fold(FoldAdaptor) {
 }
 
 LogicalResult RepeatHeadsOp::verify() {
-  if (getTimes() <= 0 ||
-      dimOf(getInput(), 1) * getTimes() != dimOf(getResult(), 1) ||
+  if (failed(verifyHeads(*this, getInput())) ||
+      failed(verifyHeads(*this, getResult())))
+    return failure();
+  if (getTimes() <= 0 || dimOf(getResult(), 1) % getTimes() != 0 ||
+      dimOf(getResult(), 1) / getTimes() != dimOf(getInput(), 1) ||
       dimOf(getInput(), 0) != dimOf(getResult(), 0) ||
       dimOf(getInput(), 2) != dimOf(getResult(), 2))
     return emitOpError("cannot repeat ")
@@ -392,10 +439,19 @@ LogicalResult MaskOp::verify() {
   if (getWindow() < 0)
     return emitOpError("needs a window of 0 (none) or more, not ")
            << getWindow();
+  int64_t rows = dimOf(getPositions(), 0);
+  if (dimOf(getInput(), 1) != rows || dimOf(getInput(), 2) != rows)
+    return emitOpError("needs one position per row and key, not ")
+           << getPositions().getType() << " for " << getInput().getType();
   return success();
 }
 
 LogicalResult AttentionOp::verify() {
+  if (failed(verifyHeads(*this, getQuery())) ||
+      failed(verifyHeads(*this, getKey())) ||
+      failed(verifyRows(*this, getQuery(), getPositions())) ||
+      failed(verifyRows(*this, getQuery(), getKey())))
+    return failure();
   if (getKey().getType() != getValue().getType() ||
       dimOf(getQuery(), 2) != dimOf(getKey(), 2) ||
       dimOf(getQuery(), 1) % dimOf(getKey(), 1) != 0 ||
@@ -403,13 +459,16 @@ LogicalResult AttentionOp::verify() {
     return emitOpError("cannot attend with queries ")
            << getQuery().getType() << " to keys " << getKey().getType()
            << " and values " << getValue().getType();
-  if (getWindow() < 0 || getSoftcap().convertToFloat() < 0)
-    return emitOpError("needs a window and a softcap of 0 (none) or more");
+  if (getWindow() < 0 || !getScale().isFinite() ||
+      !isFiniteFrom(getSoftcap(), 0))
+    return emitOpError("needs a finite scale, and a window and a softcap of 0 "
+                       "(none) or more");
   return success();
 }
 
 LogicalResult QuantizeRowsOp::verify() {
-  if (lastDim(getInput()) != lastDim(getResult()))
-    return emitOpError("keeps the number of columns");
+  if (getInput().getType().getShape() != getResult().getType().getShape())
+    return emitOpError("keeps the shape, but turns ")
+           << getInput().getType() << " into " << getResult().getType();
   return success();
 }
