@@ -162,6 +162,26 @@ TEST_F(DamagedEngine, MoreBytesThanTheHeaderSaysFailToOpen) {
   EXPECT_THAT(firstError(), isClear());
 }
 
+TEST_F(DamagedEngine, BytesBetweenManifestAndTrailerAreRefused) {
+  // All check sums right, but 64 bytes that nothing covers.
+  runtime::EngineHeader longer = header;
+  longer.fileBytes += 64;
+  auto bytes = runtime::encodeHeader(longer);
+  runtime::EngineTrailer trailer;
+  trailer.digest = runtime::manifestDigest(
+      bytes,
+      std::span(whole).subspan(header.manifestOffset, header.manifestBytes));
+  auto end = runtime::encodeTrailer(trailer);
+  Bytes file(whole.begin(), whole.end() - runtime::engineTrailerBytes);
+  std::copy(bytes.begin(), bytes.end(), file.begin());
+  file.resize(file.size() + 64);
+  file.insert(file.end(), end.begin(), end.end());
+  auto opened = Engine::open(dir.write("tiny.lathe", file), trustAll());
+  ASSERT_FALSE(opened);
+  EXPECT_THAT(opened.error().message,
+              AllOf(isClear(), HasSubstr("the header places the manifest")));
+}
+
 TEST_F(DamagedEngine, OtherHeaderVersionIsNamed) {
   put(8, 2);
   auto opened = Engine::open(path, trustAll());
