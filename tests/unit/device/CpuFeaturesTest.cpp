@@ -77,6 +77,12 @@ TEST(CpuFeatures, OperatingSystemMustSaveTheState) {
   EXPECT_EQ(f.bestIsa(), "generic");
 
   r = zen4();
+  r.leaf7.edx = bit(24) | bit(25); // tiles have state of their own
+  EXPECT_FALSE(CpuFeatures::fromRegisters(r).has("amx-int8"));
+  r.xcr0 |= 3u << 17;
+  EXPECT_TRUE(CpuFeatures::fromRegisters(r).has("amx-int8"));
+
+  r = zen4();
   r.leaf1.ecx &= ~bit(27); // OSXSAVE off: XCR0 says nothing
   EXPECT_EQ(CpuFeatures::fromRegisters(r).bestIsa(), "generic");
 }
