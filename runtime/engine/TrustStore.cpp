@@ -155,13 +155,14 @@ Result<TrustStore> TrustStore::ofUser() {
 }
 
 Result<std::optional<SigningKey>> TrustStore::readOwnKey() const {
-  auto text = readPrivate(keyPath(), 077);
+  auto read = readPrivate(keyPath(), 077);
+  if (!read)
+    return failFrom(read);
+  std::optional<std::string> text = std::move(*read);
   if (!text)
-    return failFrom(text);
-  if (!*text)
     return std::nullopt;
-  auto seed = parseSeed(**text);
-  OPENSSL_cleanse((*text)->data(), (*text)->size());
+  auto seed = parseSeed(*text);
+  OPENSSL_cleanse(text->data(), text->size());
   if (!seed)
     return fail(ErrorKind::InvalidInput,
                 "{} is not a signing key of lathe; move it away to get a new "
@@ -175,11 +176,11 @@ Result<std::optional<SigningKey>> TrustStore::readOwnKey() const {
 }
 
 Result<SigningKey> TrustStore::ownKey() const {
-  auto existing = readOwnKey();
-  if (!existing)
-    return failFrom(existing);
-  if (*existing)
-    return std::move(**existing);
+  auto read = readOwnKey();
+  if (!read)
+    return failFrom(read);
+  if (std::optional<SigningKey> existing = std::move(*read))
+    return std::move(*existing);
 
   if (auto made = makeDirectory(root); !made)
     return failFrom(made);
@@ -191,32 +192,32 @@ Result<SigningKey> TrustStore::ownKey() const {
     return failFrom(written);
   if (*written)
     return created;
-  auto others = readOwnKey();
-  if (!others)
-    return failFrom(others);
-  if (!*others)
-    return fail(ErrorKind::Environment, "{} vanished while it was read",
-                displayPath(keyPath()));
-  return std::move(**others);
+  read = readOwnKey();
+  if (!read)
+    return failFrom(read);
+  if (std::optional<SigningKey> others = std::move(*read))
+    return std::move(*others);
+  return fail(ErrorKind::Environment, "{} vanished while it was read",
+              displayPath(keyPath()));
 }
 
 Result<std::optional<PublicKey>> TrustStore::ownPublicKey() const {
-  auto key = readOwnKey();
+  auto read = readOwnKey();
+  if (!read)
+    return failFrom(read);
+  std::optional<SigningKey> key = std::move(*read);
   if (!key)
-    return failFrom(key);
-  if (!*key)
     return std::nullopt;
-  return (*key)->publicKey();
+  return key->publicKey();
 }
 
 Result<std::vector<AcceptedKey>> TrustStore::accepted() const {
-  auto text = readPrivate(acceptedPath(), 022);
-  if (!text)
-    return failFrom(text);
+  auto read = readPrivate(acceptedPath(), 022);
+  if (!read)
+    return failFrom(read);
   std::vector<AcceptedKey> keys;
-  if (!*text)
-    return keys;
-  std::string_view rest = **text;
+  std::optional<std::string> text = std::move(*read);
+  std::string_view rest = text ? std::string_view(*text) : std::string_view();
   for (unsigned line = 1; !rest.empty(); ++line) {
     size_t end = std::min(rest.find('\n'), rest.size());
     std::string_view content = rest.substr(0, end);
