@@ -77,11 +77,7 @@ int runProgram(int argc, char **argv) {
     showError(status.error().message);
     return exitFailed;
   } catch (const CLI::CallForHelp &) {
-    // The help of the command that was given, or of the program.
-    const CLI::App *given = &app;
-    while (!given->get_subcommands().empty())
-      given = given->get_subcommands().front();
-    write(given->help("", CLI::AppFormatMode::Normal));
+    write(app.help()); // Of the command that was given, if one was.
     return finish(exitDone);
   } catch (const CLI::CallForVersion &) {
     write("lathe " LATHE_VERSION "\n");

@@ -223,8 +223,7 @@ void addSampling(CLI::App &command, RunOptions &options) {
   command
       .add_option("--logit-bias", options.biases,
                   "ID=BIAS, added to a token's logit; may be repeated")
-      ->expected(1)
-      ->take_all()
+      ->allow_extra_args(false)
       ->group(group);
 }
 
@@ -257,8 +256,7 @@ void tools::addRun(const CommandLine &line) {
   command
       ->add_option("--stop", options->stops,
                    "End the answer before this text; may be repeated")
-      ->expected(1)
-      ->take_all();
+      ->allow_extra_args(false);
   command->add_flag("--ignore-end", options->ignoreEnd,
                     "Go on after tokens that end an answer");
   command

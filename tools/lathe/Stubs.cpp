@@ -2,9 +2,4 @@
 namespace lathe::tools {
 void addBench(const CommandLine &) {}
 void addEval(const CommandLine &) {}
-void addTokenize(const CommandLine &) {}
-void addInspect(const CommandLine &) {}
-void addVerify(const CommandLine &) {}
-void addTrust(const CommandLine &) {}
-void addCompletion(const CommandLine &) {}
 } // namespace lathe::tools
