@@ -111,19 +111,19 @@ private:
     if (range.end == units && groups < units * unitGroups && run > 0 &&
         range.begin + run * streams == range.end)
       --run;
-    alignas(64) f32 sums[streams][unitRows];
+    alignas(64) f32 sums[streams * unitRows];
     const Block *at[streams];
     f32 *to[streams];
     for (i64 i = 0; i < run; ++i) {
       for (i64 g = 0; g < unitGroups; ++g) {
         for (u32 s = 0; s < streams; ++s) {
           at[s] = groupOf((range.begin + s * run + i) * unitGroups + g);
-          to[s] = sums[s] + 16 * g;
+          to[s] = sums + s * unitRows + 16 * g;
         }
         Tile::template run<1, streams>(at, K::k, a, to, 0);
       }
       for (u32 s = 0; s < streams; ++s)
-        finish(sums[s], 1, row, range.begin + s * run + i);
+        finish(sums + s * unitRows, 1, row, range.begin + s * run + i);
     }
 
     i64 unit = range.begin + run * streams;
@@ -139,21 +139,21 @@ private:
         // Beyond the last group it is done again.
         i64 group = g + s < left ? g + s : left - 1;
         at[s] = groupOf(unit * unitGroups + group);
-        to[s] = sums[0] + 16 * group;
+        to[s] = sums + 16 * group;
       }
       Tile::template run<1, streams>(at, K::k, a, to, 0);
     }
     for (i64 i = 0; unit + i < range.end; ++i)
-      finish(sums[i], 1, row, unit + i);
+      finish(sums + i * unitRows, 1, row, unit + i);
   }
 
   /// M rows times one unit.
   template <u32 M>
   LATHE_INLINE void runUnit(const Item *a, i64 row, i64 unit) const {
-    alignas(64) f32 sums[M][unitRows];
+    alignas(64) f32 sums[M * unitRows];
     for (i64 g = 0; g < unitGroups; ++g) {
       i64 group = unit * unitGroups + g;
-      f32 *to = sums[0] + 16 * g;
+      f32 *to = sums + 16 * g;
       if (__builtin_expect(group < groups, 1)) {
         const Block *at = groupOf(group);
         Tile::template run<M, 1>(&at, K::k, a, &to, unitRows);
@@ -163,7 +163,7 @@ private:
           __builtin_memset(to + m * unitRows, 0, 64);
       }
     }
-    finish(sums[0], M, row, unit);
+    finish(sums, M, row, unit);
   }
 
   /// The epilogue of `count` rows of a unit.
