@@ -1,19 +1,25 @@
 #include "codegen/Compiler.h"
 
 #include "codegen/ModelInput.h"
+#include "codegen/PassChecker.h"
+#include "codegen/StoredWeights.h"
 #include "codegen/WeightStore.h"
 #include "codegen/cpu/CpuTarget.h"
 #include "codegen/engine/EngineWriter.h"
 #include "kernels/abi/StepArgs.h"
 #include "passes/Pipeline.h"
+#include "passes/PluginLoader.h"
 #include "runtime/engine/TrustStore.h"
 #include "runtime/support/AtomicFile.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 
 using namespace mlir;
 using namespace lathe;
@@ -25,6 +31,13 @@ using runtime::failFrom;
 using runtime::Result;
 
 namespace {
+
+/// A pass that the user adds behind a phase.
+struct AddedPass {
+  std::string pipeline; ///< "name" or "name{options}".
+  std::string name;
+  const passes::Phase *after;
+};
 
 /// One compilation.
 class Compilation {
@@ -50,6 +63,10 @@ public:
     if (!model)
       return diagnosed(failFrom(model));
     module = std::move(model->module);
+    if (options.checkPasses) {
+      checkedWeights.emplace(WeightStore(model->sources));
+      checker.emplace(*checkedWeights, options.output);
+    }
     if (auto ok = runPhases(); !ok)
       return failFrom(ok);
     CompileSummary summary;
@@ -114,6 +131,12 @@ private:
     if (!options.stopAfter.empty())
       if (auto phase = known(options.stopAfter); !phase)
         return failFrom(phase);
+    for (const std::string &path : options.passPlugins)
+      if (auto ok = passes::loadPassPlugin(path); !ok)
+        return ok;
+    for (const std::string &text : options.addedPasses)
+      if (auto ok = addPass(text); !ok)
+        return ok;
     if (options.kvDtype != "f16" && options.kvDtype != "f32")
       return fail(ErrorKind::InvalidInput,
                   "unknown KV dtype '{}'; known are f16, f32", options.kvDtype);
@@ -127,6 +150,30 @@ private:
       if (!llvm::is_contained(isas, *isa))
         isas.push_back(*isa);
     }
+    return {};
+  }
+
+  /// Parses "NAME@after:PHASE".
+  Result<void> addPass(const std::string &text) {
+    constexpr std::string_view marker = "@after:";
+    size_t at = text.rfind(marker);
+    if (at == std::string::npos || at == 0)
+      return fail(ErrorKind::InvalidInput,
+                  "cannot add pass '{}': expected NAME@after:PHASE", text);
+    AddedPass added;
+    added.pipeline = text.substr(0, at);
+    added.name = added.pipeline.substr(0, added.pipeline.find('{'));
+    std::string phase = text.substr(at + marker.size());
+    added.after = passes::findPhase(phase);
+    if (!added.after)
+      return fail(ErrorKind::InvalidInput,
+                  "cannot add pass '{}': no phase is called '{}' (see "
+                  "--print-pipeline)",
+                  added.name, phase);
+    if (!PassInfo::lookup(added.name) && !PassPipelineInfo::lookup(added.name))
+      return fail(ErrorKind::NotFound,
+                  "no pass is called '{}'; is its plugin loaded?", added.name);
+    addedPasses.push_back(std::move(added));
     return {};
   }
 
@@ -177,16 +224,29 @@ private:
                     seen.getValue().str());
       first = static_cast<size_t>(phase - all.data()) + 1;
     }
+    if (checker && hasGraph())
+      if (auto ok = checker->start(*module); !ok)
+        return diagnosed(failFrom(ok, input));
     for (size_t i = first; i < all.size(); ++i) {
       const passes::Phase &phase = all[i];
       if (options.progress)
         options.progress(phase.name, i, all.size());
       if (!disabled(phase.name) && canRun(phase)) {
-        PassManager manager(&context);
-        manager.addPass(phase.create(pipelineOptions));
-        if (failed(manager.run(*module)))
-          return diagnosed(fail(ErrorKind::InvalidInput, "{}: phase {} failed",
-                                input, phase.name));
+        auto ok = runPass(phase.name, [&](OpPassManager &manager) {
+          manager.addPass(phase.create(pipelineOptions));
+          return success();
+        });
+        if (!ok)
+          return ok;
+      }
+      for (const AddedPass &added : addedPasses) {
+        if (added.after != &phase)
+          continue;
+        auto ok = runPass(added.name, [&](OpPassManager &manager) {
+          return parsePassPipeline(added.pipeline, manager);
+        });
+        if (!ok)
+          return ok;
       }
       (*module)->setAttr(ir::LatheDialect::phaseAttrName,
                          StringAttr::get(&context, phase.name));
@@ -199,6 +259,37 @@ private:
       if (phase.name == options.stopAfter)
         return {};
     }
+    return {};
+  }
+
+  /// Whether the module still is a graph, which the interpreter runs.
+  bool hasGraph() {
+    return module->lookupSymbol<func::FuncOp>("body") != nullptr;
+  }
+
+  /// Runs a pass on the module and checks what it did.
+  Result<void>
+  runPass(std::string_view name,
+          const std::function<LogicalResult(OpPassManager &)> &add) {
+    auto run = [&](ModuleOp target) {
+      PassManager manager(&context, ModuleOp::getOperationName(),
+                          OpPassManager::Nesting::Implicit);
+      return success(succeeded(add(manager)) && succeeded(manager.run(target)));
+    };
+    if (failed(run(*module)))
+      return diagnosed(
+          fail(ErrorKind::InvalidInput, "{}: pass {} failed", input, name));
+    if (!checker)
+      return {};
+    if (!hasGraph()) {
+      uncheckedPasses += (uncheckedPasses.empty() ? "" : ", ");
+      uncheckedPasses += name;
+      return {};
+    }
+    if (options.progress)
+      options.progress("check " + std::string(name), 0, 0);
+    if (auto ok = checker->check(*module, name, run); !ok)
+      return diagnosed(failFrom(ok, input));
     return {};
   }
 
@@ -305,6 +396,8 @@ private:
                       "context=" + std::to_string(facts.getPositions())};
     for (const std::string &name : options.disabledPhases)
       engine.options.push_back("disable=" + name);
+    for (const std::string &text : options.addedPasses)
+      engine.options.push_back("add=" + text);
     engine.tokenizer = model.tokenizer;
 
     WriteOptions writeOptions;
@@ -323,12 +416,34 @@ private:
       if (options.progress)
         options.progress("write", done, total);
     };
-    auto written = writeEngine(options.output, engine, writeOptions);
+    std::string path = options.output + (checker ? ".unchecked" : "");
+    auto written = writeEngine(path, engine, writeOptions);
     if (!written)
       return failFrom(written);
+    if (auto ok = checkWritten(path); !ok)
+      return failFrom(ok);
     summary.weightBytes = written->weightBytes;
     summary.fileBytes = written->fileBytes;
     return summary;
+  }
+
+  /// An engine that has to be checked gets its name only if it is right.
+  Result<void> checkWritten(const std::string &path) {
+    if (!checker)
+      return {};
+    if (options.progress)
+      options.progress("check the engine", 0, 0);
+    auto ok = checker->checkEngine(path, uncheckedPasses);
+    std::error_code error;
+    if (!ok) {
+      std::filesystem::remove(path, error);
+      return diagnosed(failFrom(ok, input));
+    }
+    std::filesystem::rename(path, options.output, error);
+    if (error)
+      return fail(ErrorKind::Environment, "{}: cannot rename it to {}: {}",
+                  path, options.output, error.message());
+    return {};
   }
 
   const std::string &input;
@@ -338,6 +453,11 @@ private:
   OwningOpRef<ModuleOp> module;
   std::vector<std::string> isas;
   std::vector<std::pair<std::string, std::string>> dumps;
+  std::vector<AddedPass> addedPasses;
+  std::optional<StoredWeights> checkedWeights;
+  std::optional<PassChecker> checker;
+  /// Passes below the graph, which only the engine can be checked for.
+  std::string uncheckedPasses;
 };
 
 } // namespace

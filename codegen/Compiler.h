@@ -26,6 +26,15 @@ struct CompileOptions {
   std::string stopAfter;
   /// Phases whose IR goes to `onIr`; "all" for every one.
   std::vector<std::string> printIrAfter;
+  /// Shared objects with further passes (passes/Plugin.h), loaded for good.
+  /// Loading one runs its code.
+  std::vector<std::string> passPlugins;
+  /// "NAME@after:PHASE": runs pass NAME, which a plugin or MLIR has registered,
+  /// behind the phase. NAME may carry options: "NAME{key=value}".
+  std::vector<std::string> addedPasses;
+  /// Run the reference interpreter before and after each pass over the graph,
+  /// run the engine, and stop at the first that computes something else.
+  bool checkPasses = false;
   /// Keep sources, assembly and objects here; empty: nowhere.
   std::string saveTemps;
   /// The model file that a .mlir's weights come from, if it does not lie beside
@@ -82,7 +91,7 @@ struct CompilerApi {
 
 /// The version of CompilerApi; the program that loads the compiler is built
 /// from the same tree and refuses another.
-inline constexpr uint32_t compilerApiVersion = 1;
+inline constexpr uint32_t compilerApiVersion = 2;
 
 } // namespace lathe::codegen
 

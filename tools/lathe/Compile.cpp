@@ -141,22 +141,30 @@ void tools::addCompile(const CommandLine &line) {
       ->add_option("--target", compileOptions.targets,
                    "cpu:native (default), cpu:generic, cpu:avx2 or cpu:avx512; "
                    "may be given several times")
-      ->expected(1)
-      ->take_all();
+      ->allow_extra_args(false);
   command->add_flag("--print-pipeline", options->printPipeline,
                     "List the phases and end");
   command
       ->add_option("--print-ir-after", compileOptions.printIrAfter,
                    "Print the IR after this phase, or after 'all'")
-      ->expected(1)
-      ->take_all();
+      ->allow_extra_args(false);
   command
       ->add_option("--disable-pass", compileOptions.disabledPhases,
                    "Leave out an optional phase")
-      ->expected(1)
-      ->take_all();
+      ->allow_extra_args(false);
   command->add_option("--stop-after", compileOptions.stopAfter,
                       "Stop after this phase and write its IR");
+  command
+      ->add_option("--load-pass-plugin", compileOptions.passPlugins,
+                   "Load passes from this shared object, and run its code")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--add-pass", compileOptions.addedPasses,
+                   "NAME@after:PHASE: run a plugin's pass behind a phase")
+      ->allow_extra_args(false);
+  command->add_flag("--check-passes", compileOptions.checkPasses,
+                    "Interpret the graph before and after each pass, and stop "
+                    "at the first that computes something else");
   command->add_option("--save-temps", compileOptions.saveTemps,
                       "Keep generated sources and objects in this directory");
   command->add_option("--source", compileOptions.source,
