@@ -1,0 +1,3 @@
+/// \file
+/// A shared object that is no plugin.
+extern "C" __attribute__((visibility("default"))) int answer() { return 42; }
