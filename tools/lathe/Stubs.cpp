@@ -1,4 +1,0 @@
-#include "tools/lathe/Command.h"
-namespace lathe::tools {
-void addEval(const CommandLine &) {}
-}
