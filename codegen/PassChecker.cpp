@@ -23,21 +23,32 @@ using runtime::Result;
 
 namespace {
 
+/// Whether activations are rounded to int8. Then a rounding of f32 that goes
+/// the other way can move a whole step of 1/127 of a block's largest value, and
+/// layer by layer that grows: measured 2e-3 for Gemma 3 270M.
+bool roundsActivations(ModuleOp module) {
+  return module
+      ->walk([](ir::QuantizeRowsOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
 /// What a pass may change, as a normalized squared error. Most passes only
-/// reorder roundings of f32; what they add to an exact graph is near 1e-13.
-double boundOf(std::string_view pass) {
-  // int8 activations: about 1e-4 per linear, more behind many layers.
+/// reorder roundings of f32, which adds about 1e-13.
+double boundOf(std::string_view pass, ModuleOp after) {
+  // Measured 1.5e-3 for Gemma 3 270M.
   if (pass == "quantize-activations")
-    return 5e-2;
-  // Keys and values rounded to f16, and whatever int8 roundings that moves.
+    return 2e-2;
+  // Keys and values rounded to f16.
   if (pass == "kv-cache-layout")
-    return 1e-2;
+    return roundsActivations(after) ? 1e-2 : 1e-5;
   return 1e-9;
 }
 
-/// Between the engine and the interpreter: int8 activations that round to the
-/// other side after a different rounding of f32.
-constexpr double engineBound = 1e-2;
+/// Between an engine and its graph: other roundings of f32, also before those
+/// to f16.
+double engineBound(ModuleOp graph) {
+  return roundsActivations(graph) ? 1e-2 : 1e-6;
+}
 
 /// The same tokens each time, all over the vocabulary.
 std::vector<int32_t> seededTokens(ModuleOp module) {
@@ -261,7 +272,7 @@ PassChecker::check(ModuleOp module, std::string_view pass,
   auto after = snapshot(module, &before.trace.hidden);
   if (!after)
     return failFrom(after, "after pass '" + std::string(pass) + "'");
-  double bound = boundOf(pass);
+  double bound = boundOf(pass, module);
   double error = nmse(after->trace.hidden, before.trace.hidden);
   // The head's own input, for a head that has not changed.
   if (error <= bound)
@@ -347,6 +358,7 @@ Result<void> PassChecker::checkEngine(const std::string &path,
   auto engine = runtime::Engine::open(path, open);
   if (!engine)
     return failFrom(engine);
+  double bound = engineBound(*before.module);
   for (const auto *target : *(*engine)->manifest().targets()) {
     std::string name = target->name()->str();
     std::string isa = name.substr(name.find(':') + 1);
@@ -370,12 +382,12 @@ Result<void> PassChecker::checkEngine(const std::string &path,
       return failFrom(ran);
     double error =
         nmse(Tensor::floats(trace->logits.shape(), rows), trace->logits);
-    if (!(error <= engineBound))
+    if (!(error <= bound))
       return fail(ErrorKind::Internal,
                   "the engine's {} computes something else than its graph, by "
                   "{:.2g} (squared error / power) where {:.2g} is allowed: one "
                   "of {} or the kernels",
-                  name, error, engineBound, phases);
+                  name, error, bound, phases);
   }
   return {};
 }

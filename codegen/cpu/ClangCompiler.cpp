@@ -32,7 +32,7 @@ const codegen::IsaLayer layers[] = {
     {"avx512",
      {"LATHE_ISA_AVX512"},
      "x86-64-v4",
-     {"+avx512vnni", "+prefer-256-bit"},
+     {"+avx512vnni"},
      {"avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl",
       "avx512cd", "avx512vnni"}},
 };
@@ -58,8 +58,8 @@ Result<llvm::SmallVector<char, 0>> runClang(const std::string &source,
       "-ffreestanding", "-nostdsysteminc", "-nobuiltininc", "-I", includeRoot,
       "-std=c++20", "-O3", "-vectorize-loops", "-vectorize-slp", "-fno-rtti",
       "-ffp-contract=off", "-mrelocation-model", "pic", "-pic-level", "2",
-      "-mframe-pointer=none", "-Wno-everything", "-target-cpu",
-      std::string(isa.cpu)};
+      "-mframe-pointer=none", "-mprefer-vector-width=512", "-Wno-everything",
+      "-target-cpu", std::string(isa.cpu)};
   for (std::string_view feature : isa.features) {
     args.emplace_back("-target-feature");
     args.emplace_back(feature);
