@@ -70,6 +70,29 @@ LogicalResult verifyElementRegion(Operation *op, Region &region,
   return success();
 }
 
+/// Sizes of a kernel: positive, and small enough that a product of two of them
+/// in bytes fits 64 bits.
+LogicalResult verifyCounts(Operation *op, StringRef what,
+                           ArrayRef<int64_t> counts) {
+  constexpr int64_t largest = int64_t(1) << 28;
+  for (int64_t count : counts)
+    if (count <= 0 || count > largest)
+      return op->emitOpError("needs ")
+             << what << " of 1 to 2^28, not " << count;
+  return success();
+}
+
+/// Query heads in whole groups of KV heads.
+LogicalResult verifyHeads(Operation *op, int64_t heads, int64_t kvHeads,
+                          int64_t headDim) {
+  if (failed(verifyCounts(op, "heads, kv_heads and head_dim",
+                          {heads, kvHeads, headDim})))
+    return failure();
+  if (heads % kvHeads != 0)
+    return op->emitOpError("needs heads in whole groups of kv_heads");
+  return success();
+}
+
 bool isCacheElement(Type type) { return type.isF16() || type.isF32(); }
 
 } // namespace
@@ -86,8 +109,8 @@ int64_t lathe::ir::rowStoreBytes(Store store, int64_t n) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult EmbedKernelOp::verify() {
-  if (getVocab() <= 0 || getK() <= 0)
-    return emitOpError("needs positive vocab and k");
+  if (failed(verifyCounts(*this, "vocab and k", {getVocab(), getK()})))
+    return failure();
   return verifyElementRegion(*this, getMap(), 1);
 }
 
@@ -104,8 +127,8 @@ int64_t EmbedKernelOp::macsPerRow() { return 0; }
 //===----------------------------------------------------------------------===//
 
 LogicalResult RowwiseKernelOp::verify() {
-  if (getK() <= 0)
-    return emitOpError("needs a positive k");
+  if (failed(verifyCounts(*this, "k", {getK()})))
+    return failure();
   if (getStages().empty() || getStages().size() != getMaps().size())
     return emitOpError("needs one region per stage");
   bool stored = false;
@@ -150,16 +173,16 @@ int64_t RowwiseKernelOp::macsPerRow() { return 0; }
 //===----------------------------------------------------------------------===//
 
 LogicalResult GemmKernelOp::verify() {
-  if (getK() <= 0)
-    return emitOpError("needs a positive k");
+  if (failed(verifyCounts(*this, "k", {getK()})))
+    return failure();
   if (getSegments().empty() || getSegments().size() != getEpilogues().size())
     return emitOpError("needs one region per segment");
   for (auto [attr, region] : llvm::zip(getSegments(), getEpilogues())) {
     auto segment = cast<SegmentAttr>(attr);
     const kernels::FormatTraits &traits =
         kernels::traitsOf(segment.getWeight().getFormat());
-    if (segment.getN() <= 0)
-      return emitOpError("needs a positive n in each segment");
+    if (failed(verifyCounts(*this, "n", {segment.getN()})))
+      return failure();
     if (getK() % traits.blockElems != 0)
       return emitOpError("has k = ")
              << getK() << ", not a multiple of " << StringRef(traits.mnemonic)
@@ -225,10 +248,9 @@ int64_t GemmKernelOp::macsPerRow() {
 //===----------------------------------------------------------------------===//
 
 LogicalResult RopeAppendKernelOp::verify() {
-  if (getHeads() <= 0 || getKvHeads() <= 0 || getHeadDim() <= 0 ||
-      getHeads() % getKvHeads() != 0)
-    return emitOpError("needs heads in whole groups of kv_heads");
-  if (getRopePairs() < 0 || 2 * getRopePairs() > getHeadDim())
+  if (failed(verifyHeads(*this, getHeads(), getKvHeads(), getHeadDim())))
+    return failure();
+  if (getRopePairs() < 0 || getRopePairs() > getHeadDim() / 2)
     return emitOpError("rotates at most head_dim / 2 pairs");
   if (!isCacheElement(getElement()))
     return emitOpError("stores f16 or f32, not ") << getElement();
@@ -259,9 +281,8 @@ int64_t RopeAppendKernelOp::weightBytes() {
 int64_t RopeAppendKernelOp::macsPerRow() { return 0; }
 
 LogicalResult AttentionKernelOp::verify() {
-  if (getHeads() <= 0 || getKvHeads() <= 0 || getHeadDim() <= 0 ||
-      getHeads() % getKvHeads() != 0)
-    return emitOpError("needs heads in whole groups of kv_heads");
+  if (failed(verifyHeads(*this, getHeads(), getKvHeads(), getHeadDim())))
+    return failure();
   if (getChunk() <= 0 || getChunk() % pageTokens != 0)
     return emitOpError("needs a chunk of whole pages");
   if (!isCacheElement(getElement()))
@@ -309,10 +330,27 @@ LogicalResult ContractKernelOp::verify() {
   default:
     break;
   }
-  if (getDims().size() != dims ||
-      !llvm::all_of(getDims(), [](int64_t d) { return d == -1 || d > 0; }))
-    return emitOpError("needs ")
-           << dims << " dims that are positive, or -1 for the rows";
+  if (getDims().size() != dims)
+    return emitOpError("needs ") << dims << " dims";
+  // Rows are not known before a step.
+  SmallVector<int64_t> counts(getDims());
+  llvm::erase(counts, -1);
+  if (failed(verifyCounts(*this, "dims (or -1 for the rows)", counts)))
+    return failure();
+  ArrayRef<int64_t> d = getDims();
+  if (getOp() == ContractOp::Rope && d[3] > d[2] / 2)
+    return emitOpError("rotates at most head_dim / 2 pairs");
+  if (getOp() == ContractOp::Attention &&
+      failed(verifyHeads(*this, d[0], d[1], d[2])))
+    return failure();
+  if (getOp() == ContractOp::Linear) {
+    const kernels::FormatTraits &traits =
+        kernels::traitsOf(cast<BlockType>(*getWeight()).getFormat());
+    if (counts.size() != 2 || d[0] % traits.blockElems != 0)
+      return emitOpError("has k = ")
+             << d[0] << ", not a multiple of " << StringRef(traits.mnemonic)
+             << "'s block";
+  }
   if (getMaps().size() != maps)
     return emitOpError("needs ") << maps << " element regions";
   if (maps == 1)
@@ -368,6 +406,30 @@ int64_t ContractKernelOp::macsPerRow() {
 //===----------------------------------------------------------------------===//
 // Programs
 //===----------------------------------------------------------------------===//
+
+LogicalResult ProgramOp::verify() {
+  int64_t index = 0;
+  for (auto launch : getBody().front().getOps<LaunchOp>()) {
+    if (launch.getWaits())
+      for (int64_t wait : *launch.getWaits())
+        if (wait < 0 || wait >= index)
+          return launch.emitOpError("is launch ")
+                 << index << " and cannot wait for launch " << wait;
+    ++index;
+  }
+  return success();
+}
+
+LogicalResult AllocOp::verify() {
+  SizeAttr size = getSize();
+  for (int64_t part :
+       {size.getT(), size.getS(), size.getC(), size.getN(), size.getE()})
+    if (part < 0)
+      return emitOpError("has a negative part in ") << size;
+  if (getSlot() && *getSlot() < 0)
+    return emitOpError("has slot ") << *getSlot();
+  return success();
+}
 
 LogicalResult WeightRefOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success(lookupWeight(*this, getWeightAttr(), symbols) != nullptr);

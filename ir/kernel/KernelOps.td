@@ -248,6 +248,7 @@ def ProgramOp : Kernel_Op<"program",
                        OptionalAttr<StrAttr>:$sym_visibility);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
+  let hasVerifier = 1;
 }
 
 class Kernel_BufferOp<string mnemonic, list<Trait> traits = []>
@@ -268,6 +269,7 @@ def AllocOp : Kernel_Op<"alloc", [HasParent<"ProgramOp">]> {
   let arguments = (ins SizeAttr:$size, OptionalAttr<IntAttr>:$slot);
   let results = (outs BufferType:$result);
   let assemblyFormat = "$size (`slot` $slot^)? attr-dict";
+  let hasVerifier = 1;
 }
 
 def WeightRefOp : Kernel_BufferOp<"weight",

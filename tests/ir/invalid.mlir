@@ -723,7 +723,7 @@ func.func @f(%b: !lathe.batch, %q: tensor<?x4x16xf32>) {
 // -----
 
 // kernel.embed.
-// expected-error @+1 {{needs positive vocab and k}}
+// expected-error @+1 {{needs vocab and k of 1 to 2^28, not 0}}
 kernel.embed @k vocab(0) k(64) weight(!lathe.block<q8_0, r16>) {
 ^bb0(%x: f32):
   kernel.yield %x : f32
@@ -740,7 +740,7 @@ kernel.embed @k vocab(64) k(64) weight(!lathe.block<q8_0, r16>) {
 // -----
 
 // kernel.rowwise.
-// expected-error @+1 {{needs a positive k}}
+// expected-error @+1 {{needs k of 1 to 2^28, not 0}}
 kernel.rowwise @k k(0) rows(<T>) replicated(false) stages([#kernel.stage<rms = false, epsilon = 0.0 : f32, sides = [], stores = [f32]>]) {
 ^bb0(%x: f32):
   kernel.yield %x : f32
@@ -773,7 +773,7 @@ kernel.rowwise @k k(64) rows(<T>) replicated(false) stages([#kernel.stage<rms = 
 // -----
 
 // kernel.gemm.
-// expected-error @+1 {{needs a positive k}}
+// expected-error @+1 {{needs k of 1 to 2^28, not 0}}
 kernel.gemm @k k(0) rows(<T>) input(<q8>) segments([#kernel.segment<n = 64, weight = <q8_0, r16>, paired = false, store = f32, sides = []>]) {
 ^bb0(%a: f32):
   kernel.yield %a : f32
@@ -789,7 +789,7 @@ kernel.gemm @k k(64) rows(<T>) input(<q8>) segments([#kernel.segment<n = 64, wei
 
 // -----
 
-// expected-error @+1 {{needs a positive n in each segment}}
+// expected-error @+1 {{needs n of 1 to 2^28, not 0}}
 kernel.gemm @k k(64) rows(<T>) input(<q8>) segments([#kernel.segment<n = 0, weight = <q8_0, r16>, paired = false, store = f32, sides = []>]) {
 ^bb0(%a: f32):
   kernel.yield %a : f32
@@ -879,7 +879,7 @@ kernel.rope_append @k group(0) heads(4) kv_heads(2) head_dim(16) rope_pairs(8) s
 
 // -----
 
-// expected-error @+1 {{needs heads in whole groups of kv_heads}}
+// expected-error @+1 {{needs heads, kv_heads and head_dim of 1 to 2^28, not 0}}
 kernel.attention @k group(0) heads(4) kv_heads(0) head_dim(16) chunk(128) window(0) softcap(0.0) element(f16) page_bytes(4096) store(<f32>)
 
 // -----
@@ -925,3 +925,87 @@ kernel.program @p {
 
 // expected-error @+1 {{expects parent op 'kernel.program'}}
 %b = kernel.step_buffer <hidden>
+
+// -----
+
+kernel.rowwise @k k(64) rows(<T>) replicated(false) stages([#kernel.stage<rms = false, epsilon = 0.0 : f32, sides = [], stores = [f32]>]) {
+^bb0(%x: f32):
+  kernel.yield %x : f32
+}
+kernel.program @p {
+  %a = kernel.step_buffer <head_input>
+  %b = kernel.step_buffer <hidden>
+  // expected-error @+1 {{is launch 0 and cannot wait for launch 0}}
+  kernel.launch @k(%a, %b) waits [0]
+}
+
+// -----
+
+kernel.program @p {
+  // expected-error @+1 {{has a negative part in}}
+  %a = kernel.alloc <t = -1, s = 0, c = 0, n = 0, e = 0>
+}
+
+// -----
+
+kernel.program @p {
+  // expected-error @+1 {{has slot -2}}
+  %a = kernel.alloc <t = 1, s = 0, c = 0, n = 0, e = 0> slot -2
+}
+
+// -----
+
+// kernel.contract.
+// expected-error @+1 {{needs 3 dims}}
+kernel.contract @k op(<softmax>) dims([9, -1]) value(0.0) window(0) softcap(0.0) style(<adjacent>) bias(false)
+
+// -----
+
+// expected-error @+1 {{needs dims (or -1 for the rows) of 1 to 2^28, not 0}}
+kernel.contract @k op(<softmax>) dims([0, -1, -1]) value(0.0) window(0) softcap(0.0) style(<adjacent>) bias(false)
+
+// -----
+
+// expected-error @+1 {{needs dims (or -1 for the rows) of 1 to 2^28, not 268435457}}
+kernel.contract @k op(<softmax>) dims([268435457, -1, -1]) value(0.0) window(0) softcap(0.0) style(<adjacent>) bias(false)
+
+// -----
+
+// expected-error @+1 {{of a linear needs the type of its weight}}
+kernel.contract @k op(<linear>) dims([64, 64]) value(0.0) window(0) softcap(0.0) style(<adjacent>) bias(false)
+
+// -----
+
+// expected-error @+1 {{has k = 48, not a multiple of q8_0's block}}
+kernel.contract @k op(<linear>) dims([48, 64]) value(0.0) window(0) softcap(0.0) style(<adjacent>) weight(!lathe.block<q8_0, r16>) bias(false)
+
+// -----
+
+// expected-error @+1 {{rotates at most head_dim / 2 pairs}}
+kernel.contract @k op(<rope>) dims([-1, 4, 16, 9]) value(0.0) window(0) softcap(0.0) style(<adjacent>) bias(false)
+
+// -----
+
+// expected-error @+1 {{needs heads in whole groups of kv_heads}}
+kernel.contract @k op(<attention>) dims([4, 3, 16]) value(0.0) window(0) softcap(0.0) style(<adjacent>) bias(false)
+
+// -----
+
+// expected-error @+1 {{needs 1 element regions}}
+kernel.contract @k op(<map>) dims([-1, 1, 64]) value(0.0) window(0) softcap(0.0) style(<adjacent>) bias(false)
+
+// -----
+
+// expected-error @+1 {{needs 0 element regions}}
+kernel.contract @k op(<softmax>) dims([9, -1, -1]) value(0.0) window(0) softcap(0.0) style(<adjacent>) bias(false) {
+^bb0(%x: f32):
+  kernel.yield %x : f32
+}
+
+// -----
+
+// expected-error @+1 {{needs an element region of 2 f32 arguments, not 1}}
+kernel.contract @k op(<combine>) dims([-1, 1, 64]) value(0.0) window(0) softcap(0.0) style(<adjacent>) bias(false) {
+^bb0(%x: f32):
+  kernel.yield %x : f32
+}

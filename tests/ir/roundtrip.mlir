@@ -164,6 +164,38 @@ module attributes {lathe.phase = "canonicalize", lathe.model = #lathe.model<arch
   // CHECK: kernel.attention @k5 group(0) heads(4) kv_heads(2) head_dim(16) chunk(128) window(0) softcap(0.000000e+00) element(f16) page_bytes(4096) store(<f32>)
   kernel.attention @k5 group(0) heads(4) kv_heads(2) head_dim(16) chunk(128) window(0) softcap(0.0) element(f16) page_bytes(4096) store(<f32>)
 
+  // CHECK: kernel.contract @c0 op(<linear>) dims([64, 64]) value(0.000000e+00) window(0) softcap(0.000000e+00) style(<adjacent>) weight(!lathe.block<q4_1, r16>) bias(true)
+  kernel.contract @c0 op(<linear>) dims([64, 64]) value(0.0) window(0) softcap(0.0) style(<adjacent>) weight(!lathe.block<q4_1, r16>) bias(true)
+  // CHECK: kernel.contract @c1 op(<combine>) dims([-1, 1, 64])
+  kernel.contract @c1 op(<combine>) dims([-1, 1, 64]) value(0.0) window(0) softcap(0.0) style(<adjacent>) bias(false) {
+  ^bb0(%x: f32, %y: f32):
+    %s = arith.addf %x, %y : f32
+    kernel.yield %s : f32
+  }
+  // CHECK: op(<matmul>) dims([4, -1, -1, 16])
+  kernel.contract @matmul_k op(<matmul>) dims([4, -1, -1, 16]) value(1.0) window(0) softcap(0.0) style(<halves>) bias(false)
+  // CHECK: op(<matmul_transposed>) dims([4, -1, 16, -1])
+  kernel.contract @matmul_transposed_k op(<matmul_transposed>) dims([4, -1, 16, -1]) value(1.0) window(0) softcap(0.0) style(<halves>) bias(false)
+  // CHECK: op(<softmax>) dims([4, -1, -1])
+  kernel.contract @softmax_k op(<softmax>) dims([4, -1, -1]) value(1.0) window(0) softcap(0.0) style(<halves>) bias(false)
+  // CHECK: op(<mask>) dims([4, -1, -1])
+  kernel.contract @mask_k op(<mask>) dims([4, -1, -1]) value(1.0) window(0) softcap(0.0) style(<halves>) bias(false)
+  // CHECK: op(<transpose>) dims([-1, 4, 16])
+  kernel.contract @transpose_k op(<transpose>) dims([-1, 4, 16]) value(1.0) window(0) softcap(0.0) style(<halves>) bias(false)
+  // CHECK: op(<repeat_heads>) dims([-1, 2, 16, 2])
+  kernel.contract @repeat_heads_k op(<repeat_heads>) dims([-1, 2, 16, 2]) value(1.0) window(0) softcap(0.0) style(<halves>) bias(false)
+  // CHECK: op(<norm>) dims([-1, 1, 64])
+  kernel.contract @norm_k op(<norm>) dims([-1, 1, 64]) value(1.0) window(0) softcap(0.0) style(<halves>) bias(false)
+  // CHECK: op(<rope>) dims([-1, 4, 16, 8])
+  kernel.contract @rope_k op(<rope>) dims([-1, 4, 16, 8]) value(1.0) window(0) softcap(0.0) style(<halves>) bias(false)
+  // CHECK: op(<attention>) dims([4, 2, 16])
+  kernel.contract @attention_k op(<attention>) dims([4, 2, 16]) value(1.0) window(0) softcap(0.0) style(<halves>) bias(false)
+  // CHECK: op(<map>)
+  kernel.contract @map_k op(<map>) dims([-1, 1, 64]) value(0.0) window(0) softcap(0.0) style(<adjacent>) bias(false) {
+  ^bb0(%x: f32):
+    kernel.yield %x : f32
+  }
+
   // CHECK: kernel.program @program
   kernel.program @program {
     // CHECK: %[[A:.*]] = kernel.alloc <t = 64, s = 1, c = 2, n = 3, e = 4> slot 2
