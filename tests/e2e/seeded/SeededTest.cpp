@@ -2,12 +2,14 @@
 // file to logits: equal to llama.cpp's F32 run, and the same bits whatever the
 // ISA layer, chunk size, number of threads and company in the batch.
 #include "tests/e2e/seeded/SeededModel.h"
+#include "tests/e2e/support/Evaluate.h"
 #include "tests/unit/support/TempDir.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <ranges>
 
 using namespace lathe;
 using namespace lathe::tests;
@@ -31,16 +33,14 @@ f64 nmseOf(const std::vector<f32> &logits, const Golden &golden) {
   return error / total;
 }
 
-/// The first position whose logits differ in a bit, or -1.
-i64 firstDifference(const std::vector<f32> &a, const std::vector<f32> &b,
-                    u32 vocabulary) {
-  if (a.size() != b.size())
-    return i64(std::min(a.size(), b.size()) / vocabulary);
-  for (size_t row = 0; row < a.size() / vocabulary; ++row)
-    if (std::memcmp(&a[row * vocabulary], &b[row * vocabulary],
-                    vocabulary * sizeof(f32)) != 0)
-      return i64(row);
-  return -1;
+void expectSameBits(const runtime::Result<std::vector<f32>> &logits,
+                    std::span<const f32> wanted, u32 vocabulary) {
+  ASSERT_TRUE(logits.has_value()) << logits.error().message;
+  ASSERT_EQ(logits->size(), wanted.size());
+  for (size_t at = 0; at < wanted.size(); at += vocabulary)
+    ASSERT_EQ(
+        std::memcmp(&(*logits)[at], &wanted[at], vocabulary * sizeof(f32)), 0)
+        << "first at position " << at / vocabulary;
 }
 
 /// Whether products are of weights and unrounded activations.
@@ -63,31 +63,40 @@ TEST_P(SeededTest, EqualsLlamaCppInAnyMannerOfEvaluation) {
   ASSERT_TRUE(compiled.has_value()) << compiled.error().message;
 
   std::vector<f32> reference;
-  for (const std::string &isa : isas) {
+  // The last layer is the fastest.
+  for (const std::string &isa : isas | std::views::reverse) {
     SCOPED_TRACE("cpu:" + isa);
     auto loaded = loadEngine(engine, isa);
     ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
     if (reference.empty()) {
-      auto logits = logitsOf(*loaded, golden.tokens, 512, 1);
+      auto logits = logitsOf(*loaded, golden.tokens, 0, 512, 1);
       ASSERT_TRUE(logits.has_value()) << logits.error().message;
       reference = std::move(*logits);
       ASSERT_EQ(reference.size(), golden.tokens.size() * golden.vocabulary);
     }
-    for (u32 threads : {1u, 2u}) {
-      for (u32 chunk : {1u, 7u, 64u, 512u}) {
-        auto logits = logitsOf(*loaded, golden.tokens, chunk, threads);
-        ASSERT_TRUE(logits.has_value()) << logits.error().message;
-        EXPECT_EQ(firstDifference(*logits, reference, golden.vocabulary), -1)
-            << "position; chunk " << chunk << ", threads " << threads;
-      }
-      auto logits = logitsInBatch(**loaded, golden.tokens, threads);
-      ASSERT_TRUE(logits.has_value()) << logits.error().message;
-      EXPECT_EQ(firstDifference(*logits, reference, golden.vocabulary), -1)
-          << "position; in a batch, threads " << threads;
+    if (isa == "generic") {
+      // Slow where the CPU has to imitate fma: up to behind the first KV chunk.
+      auto start = std::span(golden.tokens).first(140);
+      expectSameBits(
+          logitsOf(*loaded, start, 0, 64, 2),
+          std::span(reference).first(start.size() * golden.vocabulary),
+          golden.vocabulary);
+      continue;
     }
+    for (u32 threads : {1u, 2u})
+      for (u32 chunk : {1u, 7u, 64u, 512u}) {
+        SCOPED_TRACE(testing::Message()
+                     << "chunk " << chunk << ", threads " << threads);
+        expectSameBits(logitsOf(*loaded, golden.tokens, 0, chunk, threads),
+                       reference, golden.vocabulary);
+      }
+    SCOPED_TRACE("in a batch");
+    expectSameBits(logitsInBatch(**loaded, golden.tokens, 0, 2), reference,
+                   golden.vocabulary);
   }
 
   f64 nmse = nmseOf(reference, golden);
+  std::cout << "NMSE " << nmse << "\n";
   if (!hasF32Activations(GetParam())) {
     // Activations are rounded to 8 bits, as llama.cpp's are.
     EXPECT_LE(nmse, *golden.peerNmse);

@@ -2,6 +2,7 @@
 // what it must refuse by name.
 #include "frontend/gguf/GgufFile.h"
 #include "tests/e2e/seeded/SeededModel.h"
+#include "tests/e2e/support/Evaluate.h"
 #include "tests/unit/support/GgufWriter.h"
 #include "tests/unit/support/TempDir.h"
 
@@ -16,8 +17,6 @@ using frontend::GgufFile;
 using frontend::GgufTensor;
 using frontend::GgufType;
 using testing::HasSubstr;
-
-extern "C" const codegen::CompilerApi *latheCompiler();
 
 namespace {
 
@@ -189,7 +188,7 @@ TEST(Variant, ATiedHeadEqualsAnExplicitCopy) {
     bytes.push_back(compiled->weightBytes);
     auto engine = loadEngine(temp.path("x.lathe"), "generic");
     ASSERT_TRUE(engine.has_value()) << engine.error().message;
-    auto values = logitsOf(*engine, golden.tokens, 64, 1);
+    auto values = logitsOf(*engine, golden.tokens, 0, 64, 1);
     ASSERT_TRUE(values.has_value()) << values.error().message;
     logits.push_back(std::move(*values));
   }
