@@ -8,6 +8,8 @@
 
 #include "llvm/ADT/SmallVector.h"
 
+#include <string>
+
 namespace lathe::codegen {
 
 struct ReducedModule {

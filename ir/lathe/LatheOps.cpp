@@ -104,6 +104,50 @@ LogicalResult verifyRecipe(WeightOp op, Attribute recipe, unsigned depth) {
   return success();
 }
 
+/// Whether a recipe, known to be well formed, can make the weight's type. What
+/// this bounds by source bytes needs no other limit.
+LogicalResult verifyRecipeGives(WeightOp op, RankedTensorType type) {
+  auto recipe = dyn_cast<RecipeAttr>(op.getRecipe());
+  if (!recipe)
+    return success();
+  StringRef transform = recipe.getTransform();
+  bool isMatrix = isa<BlockType>(type.getElementType());
+  if (isMatrix != (transform == "pack" || transform == "interleave"))
+    return op.emitOpError("cannot have transform '")
+           << transform << "' make " << type;
+  if (transform == "interleave") {
+    auto rows = recipe.getParams().getAs<IntegerAttr>("rows");
+    if (!rows || rows.getValue().getSignificantBits() > 32 ||
+        rows.getInt() <= 0 || type.getDimSize(0) % (2 * rows.getInt()) != 0)
+      return op.emitOpError(
+                 "needs 'rows' for 'interleave', of which two groups "
+                 "divide its ")
+             << type.getDimSize(0) << " rows";
+  } else if (transform == "convert") {
+    auto name = recipe.getParams().getAs<StringAttr>("format");
+    auto format = name ? kernels::formatFromName(name.getValue())
+                       : std::optional<kernels::Format>();
+    auto source = dyn_cast<SourceAttr>(recipe.getInputs()[0]);
+    if (!format || !kernels::isFloatFormat(*format) || !source)
+      return op.emitOpError("needs 'format', a float format, and a source for "
+                            "'convert'");
+    uint64_t bytes =
+        uint64_t(type.getNumElements()) * kernels::traitsOf(*format).blockBytes;
+    if (source.getBytes() != bytes)
+      return op.emitOpError("needs ")
+             << bytes << " bytes for " << type << " from " << name.getValue()
+             << ", but its source has " << source.getBytes();
+  } else if (transform == "rope_table") {
+    // 2^28 values are 1 GiB: a million positions of 128 pairs.
+    if (type.getRank() != 3 || type.getDimSize(2) != 2 ||
+        type.getNumElements() > (int64_t(1) << 28))
+      return op.emitOpError("needs a rope_table to be [positions, pairs, 2] of "
+                            "at most 2^28 values, not ")
+             << type;
+  }
+  return success();
+}
+
 /// Checks input [T, K] and result [T, N] of a linear against its weight.
 LogicalResult verifyLinear(Operation *op, Value input, FlatSymbolRefAttr weight,
                            FlatSymbolRefAttr bias, Value result,
@@ -197,7 +241,9 @@ LogicalResult WeightOp::verify() {
              << bytes << " bytes for " << type << ", but its source has "
              << source.getBytes();
   }
-  return verifyRecipe(*this, getRecipe(), 0);
+  if (failed(verifyRecipe(*this, getRecipe(), 0)))
+    return failure();
+  return verifyRecipeGives(*this, type);
 }
 
 LogicalResult KvGroupOp::verify() {

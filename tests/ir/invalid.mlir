@@ -138,6 +138,52 @@ module attributes {lathe.files = [#lathe.file<"m.gguf", 1000, "00">]} {
 
 // -----
 
+// What recipes can make.
+// expected-error @+1 {{cannot have transform 'pack' make 'tensor<64xf32>'}}
+lathe.weight @w : tensor<64xf32> = #lathe.recipe<"pack", {}, [#lathe.source<file = 0, offset = 0, bytes = 2560>]>
+
+// -----
+
+// expected-error @+1 {{cannot have transform 'convert' make}}
+lathe.weight @w : tensor<64x64x!lathe.block<q4_1, rows>> = #lathe.recipe<"convert", {format = "f16"}, [#lathe.source<file = 0, offset = 0, bytes = 2560>]>
+
+// -----
+
+// expected-error @+1 {{needs 'rows' for 'interleave', of which two groups divide its 128 rows}}
+lathe.weight @w : tensor<128x64x!lathe.block<q4_1, rows>> = #lathe.recipe<"interleave", {}, [#lathe.source<file = 0, offset = 0, bytes = 2560>, #lathe.source<file = 0, offset = 0, bytes = 2560>]>
+
+// -----
+
+// expected-error @+1 {{needs 'rows' for 'interleave'}}
+lathe.weight @w : tensor<128x64x!lathe.block<q4_1, rows>> = #lathe.recipe<"interleave", {rows = 48}, [#lathe.source<file = 0, offset = 0, bytes = 2560>, #lathe.source<file = 0, offset = 0, bytes = 2560>]>
+
+// -----
+
+// expected-error @+1 {{needs 'rows' for 'interleave'}}
+lathe.weight @w : tensor<128x64x!lathe.block<q4_1, rows>> = #lathe.recipe<"interleave", {rows = -16}, [#lathe.source<file = 0, offset = 0, bytes = 2560>, #lathe.source<file = 0, offset = 0, bytes = 2560>]>
+
+// -----
+
+// expected-error @+1 {{needs 'format', a float format, and a source for 'convert'}}
+lathe.weight @w : tensor<64xf32> = #lathe.recipe<"convert", {format = "q8_0"}, [#lathe.source<file = 0, offset = 0, bytes = 2560>]>
+
+// -----
+
+// expected-error @+1 {{needs 128 bytes for 'tensor<64xf32>' from f16, but its source has 2560}}
+lathe.weight @w : tensor<64xf32> = #lathe.recipe<"convert", {format = "f16"}, [#lathe.source<file = 0, offset = 0, bytes = 2560>]>
+
+// -----
+
+// expected-error @+1 {{needs a rope_table to be [positions, pairs, 2]}}
+lathe.weight @w : tensor<64x2xf32> = #lathe.recipe<"rope_table", {}, []>
+
+// -----
+
+// expected-error @+1 {{of at most 2^28 values}}
+lathe.weight @w : tensor<1000000000x64x2xf32> = #lathe.recipe<"rope_table", {}, []>
+
+// -----
+
 // lathe.kv_group.
 // expected-error @+1 {{needs one K and one V offset for each of its layers}}
 lathe.kv_group @g id(0) kind(<full>) window(0) element(f16) kv_heads(2) head_dim(16) layers([0, 1]) page_bytes(2048) k_offsets([0]) v_offsets([1024])
