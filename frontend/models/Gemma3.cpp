@@ -57,6 +57,8 @@ void lathe::frontend::buildGemma3(GraphBuilder &graph) {
                 graph.file().path() +
                     ": RoPE scaling 'yarn' is not supported for gemma3"});
 
+  global.softcap = graph.f32("gemma3.attn_logit_softcapping", 0.0f);
+
   // Window layers reach no further than they were trained for: no scaling.
   AttentionSpec local = global;
   local.window = graph.u32("gemma3.attention.sliding_window", 0);

@@ -49,6 +49,18 @@ tests::Golden tests::readGolden(const std::string &name) {
   return golden;
 }
 
+f64 tests::nmseOf(const std::vector<f32> &logits, const Golden &golden) {
+  f64 error = 0, total = 0;
+  for (size_t i = 0; i < golden.positions.size(); ++i)
+    for (u32 v = 0; v < golden.vocabulary; ++v) {
+      f64 wanted = golden.logits[i * golden.vocabulary + v];
+      f64 found = logits[size_t(golden.positions[i]) * golden.vocabulary + v];
+      error += (found - wanted) * (found - wanted);
+      total += wanted * wanted;
+    }
+  return error / total;
+}
+
 std::string tests::seededPath(const std::string &name) {
   const char *build = std::getenv("LATHE_BINARY_DIR");
   return std::string(build ? build : ".") + "/tests/seeded/" + name + ".gguf";

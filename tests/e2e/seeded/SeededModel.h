@@ -30,6 +30,13 @@ std::vector<std::string> seededNames();
 /// The golden values of a model. Throws if they cannot be read.
 Golden readGolden(const std::string &name);
 
+/// Of F32 models; llama.cpp itself is within 1e-10 of float64.
+inline constexpr f64 nmseMax = 1e-8;
+
+/// Sum of squared differences between logits [tokens][vocabulary] and the
+/// golden ones at their positions, relative to the golden ones' sum of squares.
+f64 nmseOf(const std::vector<f32> &logits, const Golden &golden);
+
 /// Where a model's GGUF lies.
 std::string seededPath(const std::string &name);
 

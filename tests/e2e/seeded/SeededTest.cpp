@@ -6,7 +6,6 @@
 #include "tests/unit/support/TempDir.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
 #include <ranges>
@@ -15,23 +14,6 @@ using namespace lathe;
 using namespace lathe::tests;
 
 namespace {
-
-/// Of F32 models; llama.cpp itself is within 1e-10 of float64.
-constexpr f64 nmseMax = 1e-8;
-
-/// Sum of squared differences at the golden positions, relative to the golden
-/// values' sum of squares.
-f64 nmseOf(const std::vector<f32> &logits, const Golden &golden) {
-  f64 error = 0, total = 0;
-  for (size_t i = 0; i < golden.positions.size(); ++i)
-    for (u32 v = 0; v < golden.vocabulary; ++v) {
-      f64 wanted = golden.logits[i * golden.vocabulary + v];
-      f64 found = logits[size_t(golden.positions[i]) * golden.vocabulary + v];
-      error += (found - wanted) * (found - wanted);
-      total += wanted * wanted;
-    }
-  return error / total;
-}
 
 void expectSameBits(const runtime::Result<std::vector<f32>> &logits,
                     std::span<const f32> wanted, u32 vocabulary) {
@@ -59,7 +41,9 @@ TEST_P(SeededTest, EqualsLlamaCppInAnyMannerOfEvaluation) {
   if (isas.size() < 3)
     std::cout << "NOT TESTED: this CPU runs only " << isas.size()
               << " of 3 ISA layers\n";
-  auto compiled = compileModel(seededPath(GetParam()), engine, isas, "f32");
+  bool isExact = hasF32Activations(GetParam());
+  auto compiled = compileModel(seededPath(GetParam()), engine, isas,
+                               isExact ? "f32" : "f16");
   ASSERT_TRUE(compiled.has_value()) << compiled.error().message;
 
   std::vector<f32> reference;
@@ -97,7 +81,7 @@ TEST_P(SeededTest, EqualsLlamaCppInAnyMannerOfEvaluation) {
 
   f64 nmse = nmseOf(reference, golden);
   std::cout << "NMSE " << nmse << "\n";
-  if (!hasF32Activations(GetParam())) {
+  if (!isExact) {
     // Activations are rounded to 8 bits, as llama.cpp's are.
     EXPECT_LE(nmse, *golden.peerNmse);
     return;

@@ -170,8 +170,58 @@ TEST(Variant, HyperParametersThatCannotBeAreRefused) {
     EXPECT_THAT(errorOf(row.model, row.edit), HasSubstr(row.error));
 }
 
+/// The distance of a model's F32 logits from the golden ones of `name`.
+f64 distance(const std::string &model, const std::string &name) {
+  TempDir temp;
+  std::vector<std::string> isas = {nativeIsas().back()};
+  auto compiled = compileModel(model, temp.path("x.lathe"), isas, "f32");
+  EXPECT_TRUE(compiled.has_value()) << compiled.error().message;
+  auto engine = loadEngine(temp.path("x.lathe"), isas[0]);
+  EXPECT_TRUE(engine.has_value()) << engine.error().message;
+  Golden golden = readGolden(name);
+  auto logits = logitsOf(*engine, golden.tokens, 0, 512, 1);
+  EXPECT_TRUE(logits.has_value()) << logits.error().message;
+  return nmseOf(*logits, golden);
+}
+
+// That the comparison with llama.cpp means something: each option, a little
+// off, is far outside its bound.
+TEST(VariantLogits, GoldenRowsSeeSmallChanges) {
+  auto u32 = [](const std::string &key, uint32_t value) {
+    return replaceKey<uint32_t>(key, &GgufWriter::u32, value);
+  };
+  auto f32 = [](const std::string &key, float value) {
+    return replaceKey<float>(key, &GgufWriter::f32, value);
+  };
+  std::vector<std::pair<const char *, Edit>> rows = {
+      {"gemma3-window-odd", u32("gemma3.attention.sliding_window", 36)},
+      {"gemma3-window-odd", u32("gemma3.attention.sliding_window_pattern", 2)},
+      {"gemma3-default-pattern",
+       u32("gemma3.attention.sliding_window_pattern", 7)},
+      {"gemma3-gqa", f32("gemma3.rope.freq_base", 9e5f)},
+      {"gemma3-rope-bases", f32("gemma3.rope.freq_base_swa", 510)},
+      {"gemma3-rope-linear", f32("gemma3.rope.scaling.factor", 4.1f)},
+      {"gemma3-softcap", f32("gemma3.final_logit_softcapping", 8.1f)},
+      {"gemma3-attention-softcap", f32("gemma3.attn_logit_softcapping", 2.1f)},
+      {"llama-rope-yarn",
+       u32("llama.rope.scaling.original_context_length", 100)},
+      {"llama-rope-yarn-attn-factor",
+       f32("llama.rope.scaling.attn_factor", 1.26f)},
+      {"llama-rope-llama3", {is("rope_freqs.weight")}},
+      {"llama-bias", {is("blk.3.attn_v.bias")}},
+      {"llama-ffn-bias", {is("blk.3.ffn_up.bias")}},
+      {"qwen2-gqa", {is("blk.3.attn_k.bias")}},
+      {"qwen3-gqa", f32("qwen3.attention.layer_norm_rms_epsilon", 3.1e-3f)},
+  };
+  for (const auto &[name, edit] : rows) {
+    TempDir temp;
+    EXPECT_GT(distance(copyModel(temp, name, edit), name), 10 * nmseMax)
+        << name;
+  }
+}
+
 // B14: tied, or stored twice: the same bits.
-TEST(Variant, ATiedHeadEqualsAnExplicitCopy) {
+TEST(VariantLogits, ATiedHeadEqualsAnExplicitCopy) {
   TempDir temp;
   Golden golden = readGolden("llama-tied");
   std::string copy = copyModel(

@@ -34,6 +34,8 @@ class Case:
     extra: tuple = ()
     # Format of all matrices, a name of random_weights.
     weights: str = "f32"
+    # Where llama.cpp lacks the option: golden values by reference.py (float64).
+    by_reference: bool = False
 
 
 # RoPE scaling; YaRN from 128 trained positions, so that 300 lie far outside.
@@ -122,6 +124,12 @@ ARCHITECTURES = [
     _gemma3("window-odd", extra=window(37, 3), layers=6),
     _gemma3("untied", tied=False),
     _gemma3("softcap", extra=window(64, 2) + (("final_logit_softcapping", "f", 8.0),)),
+    # In Google's and Hugging Face's code, but not in llama.cpp's.
+    _gemma3(
+        "attention-softcap",
+        extra=window(64, 2) + (("attn_logit_softcapping", "f", 2.0),),
+        by_reference=True,
+    ),
     _gemma3("rope-linear", extra=window(64, 2) + LINEAR),
     _gemma3("rope-bases", extra=window(64, 2) + (("rope.freq_base_swa", "f", 500.0),)),
 ]

@@ -7,7 +7,8 @@ least MIN_DISTINCT different ids). Then the logits of all 300 ids in one pass,
 F32 throughout (the weight formats: of an F32 copy of the model), are kept at 12
 positions: golden/NAME.f32, little-endian float32 [12, 512]. For the weight
 formats golden.json also says how far llama.cpp's own run of the quantized file,
-which rounds activations to 8 bits, is from that: the mark to beat.
+which rounds activations to 8 bits, is from that: the mark to beat. Options that
+llama.cpp lacks take both from reference.py.
 
 Needs the peer (tools/bench/build_peer) and the PyPI packages gguf and numpy.
 
@@ -15,6 +16,7 @@ usage: make_seeded_golden.py [NAME...]   (default: all)
 """
 
 import argparse
+import contextlib
 import hashlib
 import json
 import pathlib
@@ -30,6 +32,7 @@ import cases  # noqa: E402
 import make_seeded  # noqa: E402
 import peer  # noqa: E402
 import random_weights  # noqa: E402
+import reference  # noqa: E402
 import to_f32  # noqa: E402
 
 TOKENS, PROMPT, STEPS = 300, 100, 64
@@ -50,6 +53,19 @@ def nmse(value: numpy.ndarray, reference: numpy.ndarray) -> float:
     return float(((a - b) ** 2).sum() / (b**2).sum())
 
 
+class Reference:
+    """reference.py with the interface of peer.Oracle."""
+
+    def __init__(self, case: cases.Case, seed: int):
+        self.case, self.weights = case, reference.weights(case, seed)
+
+    def greedy(self, prompt: list, steps: int) -> tuple:
+        return reference.greedy(self.case, self.weights, prompt, steps)
+
+    def logits(self, ids: list) -> numpy.ndarray:
+        return reference.forward(self.case, self.weights, ids)
+
+
 def make(case: cases.Case, folder: pathlib.Path) -> dict:
     """Searches the seed, writes golden/NAME.f32, returns the case's entry."""
     ids = token_ids()
@@ -59,7 +75,11 @@ def make(case: cases.Case, folder: pathlib.Path) -> dict:
         make_seeded.make(case, seed, path)
         if plain != path:
             to_f32.convert(path, plain)
-        with peer.Oracle(plain) as oracle:
+        with contextlib.ExitStack() as stack:
+            if case.by_reference:
+                oracle = Reference(case, seed)
+            else:
+                oracle = stack.enter_context(peer.Oracle(plain))
             greedy, gaps = oracle.greedy(ids[:PROMPT], STEPS)
             if min(gaps) < MIN_GAP or len(set(greedy)) < MIN_DISTINCT:
                 continue

@@ -134,6 +134,9 @@ def forward(case: cases.Case, w: dict, ids: list) -> numpy.ndarray:
         group = case.heads // case.kv_heads
         k, v = numpy.repeat(k, group, 1), numpy.repeat(v, group, 1)
         scores = numpy.einsum("qhd,khd->hqk", q, k) / math.sqrt(size)
+        cap = extra.get("attn_logit_softcapping")
+        if cap:
+            scores = numpy.tanh(scores / cap) * cap
         distance = positions[:, None] - positions[None, :]
         hidden = distance < 0
         if window:
@@ -163,6 +166,18 @@ def forward(case: cases.Case, w: dict, ids: list) -> numpy.ndarray:
     return numpy.tanh(logits / cap) * cap if cap else logits
 
 
+def greedy(case: cases.Case, w: dict, prompt: list, steps: int) -> tuple:
+    """(ids, gaps): `steps` greedy ids after the prompt and how far the best
+    logit lay above the second each time."""
+    ids, gaps = list(prompt), []
+    for _ in range(steps):
+        row = forward(case, w, ids)[-1]
+        second, best = numpy.sort(row)[-2:]
+        ids.append(int(row.argmax()))
+        gaps.append(float(best - second))
+    return ids[len(prompt) :], gaps
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__.splitlines()[0],
@@ -178,6 +193,9 @@ def main() -> int:
     bad = 0
     for name in names or known:
         case = known[name]
+        if case.by_reference:
+            print(f"{name:28} is made by this reference")
+            continue
         w = weights(case, golden["cases"][name]["seed"])
         logits = forward(case, w, golden["tokens"])[golden["logits_positions"]]
         path = make_seeded.HERE / "golden" / f"{name}.f32"
