@@ -35,7 +35,8 @@ Json identityOf(const frontend::GgufFile &model) {
     if (stat(model.shardPath(shard).c_str(), &info) != 0)
       info = {}; // Renamed meanwhile: equals nothing that was seen.
     files.push_back({info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec,
-                     info.st_ino, info.st_dev});
+                     info.st_ctim.tv_sec, info.st_ctim.tv_nsec, info.st_ino,
+                     info.st_dev});
     header.update(model.headerBytes(shard));
   }
   return {{"files", std::move(files)},
