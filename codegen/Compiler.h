@@ -40,7 +40,7 @@ struct CompileOptions {
   /// The model file that a .mlir's weights come from, if it does not lie beside
   /// it under its own name.
   std::string source;
-  /// Positions to cover; 0: as many as the model was trained for.
+  /// Positions to cover; 0: as many as the model was trained for, up to 131072.
   int64_t context = 0;
   /// f16 or f32.
   std::string kvDtype = "f16";

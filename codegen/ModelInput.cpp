@@ -43,6 +43,7 @@ Result<ModelInput> loadGguf(mlir::MLIRContext &context, const std::string &path,
     if (options.progress)
       options.progress("read", done, total);
   };
+  importOptions.notice = options.onNotice;
   auto module = frontend::importGguf(context, *input.file, importOptions);
   if (!module)
     return failFrom(module);

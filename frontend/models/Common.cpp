@@ -1,6 +1,7 @@
 #include "frontend/models/Common.h"
 
 #include <cmath>
+#include <tuple>
 
 using namespace lathe;
 using namespace lathe::frontend;
@@ -10,6 +11,10 @@ namespace {
 
 /// Dimensions far above any model's, so that products of them fit 64 bits.
 constexpr uint32_t dimensionMax = 1u << 24;
+
+/// More than ten times what models have. A small file must not ask for a large graph
+/// or a large rotary table.
+constexpr int64_t layersMax = 4096, headDimMax = 4096;
 
 int64_t dimension(GraphBuilder &graph, const std::string &key, uint32_t value) {
   if (value >= 1 && value <= dimensionMax)
@@ -43,11 +48,13 @@ Transformer frontend::readTransformer(GraphBuilder &graph,
   model.headDim = readOr("attention.key_length",
                          std::max<int64_t>(1, model.hidden / model.heads));
   model.epsilon = graph.f32(prefix + ".attention.layer_norm_rms_epsilon");
-  if (model.layers > static_cast<int64_t>(GgufFile::maxLayers))
-    graph.fail({ErrorKind::InvalidInput,
-                fmt::format("{}: '{}.block_count' is {}; at most {} are read",
-                            graph.file().path(), prefix, model.layers,
-                            GgufFile::maxLayers)});
+  for (auto [name, value, most] :
+       {std::tuple("block_count", model.layers, layersMax),
+        std::tuple("attention.key_length", model.headDim, headDimMax)})
+    if (value > most)
+      graph.fail({ErrorKind::Unsupported,
+                  fmt::format("{}: '{}.{}' is {}; at most {} are supported",
+                              graph.file().path(), prefix, name, value, most)});
   if (model.heads % model.kvHeads != 0)
     graph.fail({ErrorKind::InvalidInput,
                 fmt::format("{}: {} query heads are no multiple of {} KV heads",
@@ -72,6 +79,8 @@ Transformer frontend::readTransformer(GraphBuilder &graph,
     else
       model.vocab = static_cast<int64_t>(embedding->rows());
   }
+  if (graph.failed())
+    model.layers = 0;
   return model;
 }
 

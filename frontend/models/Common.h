@@ -10,7 +10,8 @@
 
 namespace lathe::frontend {
 
-/// Hyper-parameters, all positive once read without error.
+/// Hyper-parameters, all positive once read without error; after one there are
+/// no layers to build.
 struct Transformer {
   std::string prefix; ///< Of the keys: "llama".
   int64_t layers = 1, hidden = 1, feedForward = 1, vocab = 1;

@@ -104,6 +104,7 @@ public:
 
   /// Keeps an error, if none is kept yet.
   void fail(runtime::Error error);
+  bool failed() const { return error.has_value(); }
 
   /// The module, or the first error.
   runtime::Result<mlir::OwningOpRef<mlir::ModuleOp>>

@@ -57,7 +57,13 @@ frontend::importGguf(mlir::MLIRContext &context, const GgufFile &file,
     return fail(ErrorKind::InvalidInput,
                 "a context of {} is more than the {} that {} was trained for",
                 options.context, *trained, file.path());
-  int64_t positions = options.context > 0 ? options.context : *trained;
+  int64_t positions = options.context > 0
+                          ? options.context
+                          : std::min<int64_t>(*trained, defaultContextMax);
+  if (options.context == 0 && positions < *trained && options.notice)
+    options.notice(fmt::format("the engine covers {} of the {} positions that "
+                               "the model was trained for; --context sets it",
+                               positions, *trained));
 
   GraphBuilder graph(context, file, positions);
   found->build(graph);

@@ -16,11 +16,17 @@ namespace lathe::frontend {
 /// the manifest.
 struct ImportOptions {
   /// Positions that the engine shall cover; 0: as many as the model was trained
-  /// for.
+  /// for, but at most defaultContextMax.
   int64_t context = 0;
   /// Told about each file that is hashed: bytes done, bytes in all.
   std::function<void(uint64_t, uint64_t)> progress;
+  /// Told what was decided for the user, in one line.
+  std::function<void(std::string_view)> notice;
 };
+
+/// An engine holds a rotary table for each position that it covers: what
+/// somebody wants who does not say so stays below a few hundred megabytes.
+inline constexpr int64_t defaultContextMax = 131072;
 
 /// An architecture: its name in GGUF files, and what builds its graph between
 /// the token ids and the logits.

@@ -163,11 +163,31 @@ TEST(Variant, HyperParametersThatCannotBeAreRefused) {
        "'yarn' is not supported for gemma3"},
       {"gemma3-pattern-array", u32("gemma3.block_count", 3),
        "has 4 entries for 3 layers"},
+      {"llama-gqa", u32("llama.block_count", 65535), "at most 4096"},
+      {"gemma3-gqa", u32("gemma3.attention.key_length", 1 << 20),
+       "at most 4096"},
       {"llama-gqa", {is("llama.context_length")}, "llama.context_length"},
       {"llama-gqa", {is("general.architecture")}, "general.architecture"},
   };
   for (const Row &row : rows)
     EXPECT_THAT(errorOf(row.model, row.edit), HasSubstr(row.error));
+}
+
+TEST(Variant, AHugeTrainedContextIsCutWithANotice) {
+  TempDir temp;
+  codegen::CompileOptions options;
+  options.output = temp.path("graph.mlir");
+  options.stopAfter = "canonicalize";
+  std::vector<std::string> notices;
+  options.onNotice = [&](std::string_view text) { notices.emplace_back(text); };
+  auto model = copyModel(temp, "llama-gqa",
+                         replaceKey<uint32_t>("llama.context_length",
+                                              &GgufWriter::u32, 4294967295u));
+  auto result = latheCompiler()->compile(model, options);
+  ASSERT_TRUE(result.has_value()) << result.error().message;
+  EXPECT_THAT(notices, testing::ElementsAre(
+                           HasSubstr("131072 of the 4294967295 positions")));
+  EXPECT_THAT(readFile(options.output), HasSubstr("tensor<131072x8x2xf32>"));
 }
 
 /// The distance of a model's F32 logits from the golden ones of `name`.
