@@ -1,71 +1,19 @@
 // Seeded models with something changed: what an architecture must accept, and
 // what it must refuse by name.
-#include "frontend/gguf/GgufFile.h"
+#include "tests/e2e/seeded/EditModel.h"
 #include "tests/e2e/seeded/SeededModel.h"
 #include "tests/e2e/support/Evaluate.h"
-#include "tests/unit/support/GgufWriter.h"
-#include "tests/unit/support/TempDir.h"
 
-#include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 using namespace lathe;
 using namespace lathe::tests;
-using frontend::GgufEntry;
 using frontend::GgufFile;
 using frontend::GgufTensor;
-using frontend::GgufType;
 using testing::HasSubstr;
 
 namespace {
-
-/// What changes while a model is copied.
-struct Edit {
-  /// Keys and tensors that are left out.
-  std::function<bool(std::string_view)> drop = [](std::string_view) {
-    return false;
-  };
-  /// Adds to the copy.
-  std::function<void(GgufWriter &, const GgufFile &)> add =
-      [](GgufWriter &, const GgufFile &) {};
-};
-
-void putTensor(GgufWriter &writer, std::string_view name,
-               const GgufTensor &tensor) {
-  std::vector<uint64_t> dims(tensor.dims.begin(),
-                             tensor.dims.begin() + tensor.rank);
-  // The seeded models that are edited here are F32.
-  writer.tensor(name, dims, 0, {tensor.data.begin(), tensor.data.end()});
-}
-
-/// Copies a seeded model with an edit; returns the path.
-std::string copyModel(const TempDir &temp, const std::string &name,
-                      const Edit &edit) {
-  auto file = GgufFile::open(seededPath(name));
-  if (!file)
-    throw std::runtime_error(file.error().message);
-  GgufWriter writer;
-  for (const GgufEntry &entry : file->entries()) {
-    if (edit.drop(entry.key))
-      continue;
-    GgufWriter::Bytes bytes;
-    if (entry.value.type == GgufType::Array) {
-      GgufWriter::put(bytes, static_cast<uint32_t>(entry.value.elementType));
-      GgufWriter::put<uint64_t>(bytes, entry.value.count);
-    } else if (entry.value.type == GgufType::String) {
-      GgufWriter::put<uint64_t>(bytes, entry.value.bytes.size());
-    }
-    bytes.insert(bytes.end(), entry.value.bytes.begin(),
-                 entry.value.bytes.end());
-    writer.raw(entry.key, static_cast<uint32_t>(entry.value.type), bytes);
-  }
-  for (const GgufTensor &tensor : file->tensors())
-    if (!edit.drop(tensor.name))
-      putTensor(writer, tensor.name, tensor);
-  edit.add(writer, *file);
-  return temp.write(name + ".gguf", writer.bytes());
-}
 
 /// The error of importing a model; empty if there is none.
 std::string importError(const std::string &model, const TempDir &temp) {
