@@ -63,6 +63,15 @@ public:
     if (!model)
       return diagnosed(failFrom(model));
     module = std::move(model->module);
+    for (EngineIr &ir : model->earlierIr)
+      dumps.push_back({std::move(ir.phase), std::move(ir.text)});
+    if (!model->modelPath.empty())
+      replayPhases(*model);
+    if (options.checkPasses && model->engine)
+      return fail(ErrorKind::Unsupported,
+                  "{}: passes are checked from a model file or .mlir, not from "
+                  "an engine",
+                  input);
     if (options.checkPasses) {
       checkedWeights.emplace(WeightStore(model->sources));
       checker.emplace(*checkedWeights, options.output);
@@ -85,6 +94,33 @@ public:
   }
 
 private:
+  /// The IR of the phases before a dumped .mlir, so that compiling it on gives
+  /// the very engine that its model file gives; none if it was edited or dumped
+  /// with other options.
+  void replayPhases(const ModelInput &model) {
+    auto phase =
+        (*module)->getAttrOfType<StringAttr>(ir::LatheDialect::phaseAttrName);
+    auto facts = (*module)->getAttrOfType<ir::ModelAttr>(
+        ir::LatheDialect::modelAttrName);
+    if (!phase || !facts)
+      return;
+    CompileOptions again = options;
+    again.context = facts.getPositions();
+    again.stopAfter = phase.getValue().str();
+    again.checkPasses = false;
+    again.progress = nullptr;
+    again.onIr = nullptr;
+    again.onNotice = nullptr;
+    Compilation earlier(model.modelPath, again);
+    auto loaded = loadModel(earlier.context, earlier.input, earlier.options);
+    if (!loaded || !earlier.checkOptions())
+      return;
+    earlier.module = std::move(loaded->module);
+    if (earlier.runPhases() && !earlier.dumps.empty() &&
+        earlier.dumps.back().second == model.text)
+      dumps = std::move(earlier.dumps);
+  }
+
   void report(Diagnostic &diagnostic) {
     std::string text;
     llvm::raw_string_ostream stream(text);
@@ -313,8 +349,28 @@ private:
     return group;
   }
 
-  Result<EngineWeight> describeWeight(ir::WeightOp op,
-                                      const WeightStore &store) {
+  /// The bytes of a weight that an engine has packed already.
+  Result<WeightProducer> copyFrom(const runtime::Engine &engine,
+                                  const EngineWeight &weight) {
+    for (const auto *stored : *engine.manifest().weights()) {
+      if (stored->name()->string_view() != weight.name)
+        continue;
+      if (kernels::formatFromName(stored->format()->string_view()) !=
+              weight.format ||
+          stored->layout()->string_view() != weight.layout ||
+          stored->rows() != weight.rows || stored->k() != weight.k)
+        break;
+      auto bytes = engine.weights().subspan(stored->offset(), stored->bytes());
+      return [bytes](const ByteSink &sink) { return sink(bytes); };
+    }
+    return fail(ErrorKind::Unsupported,
+                "{}: weight '{}' is not stored as this compiler packs it; "
+                "compile the model file again",
+                input, weight.name);
+  }
+
+  Result<EngineWeight> describeWeight(ir::WeightOp op, const WeightStore &store,
+                                      const runtime::Engine *engine) {
     RankedTensorType type = op.getTensorType();
     EngineWeight weight;
     weight.name = op.getSymName().str();
@@ -328,6 +384,13 @@ private:
       weight.layout = "rows";
       weight.k = static_cast<uint64_t>(type.getShape().back());
       weight.rows = static_cast<uint64_t>(type.getNumElements()) / weight.k;
+    }
+    if (engine) {
+      auto copy = copyFrom(*engine, weight);
+      if (!copy)
+        return failFrom(copy);
+      weight.produce = std::move(*copy);
+      return weight;
     }
     weight.produce = [op, &store](const ByteSink &sink) {
       return store.stream(op, sink);
@@ -355,7 +418,7 @@ private:
     WeightPlacer placer;
     CompileSummary summary;
     for (auto op : module->getOps<ir::WeightOp>()) {
-      auto weight = describeWeight(op, store);
+      auto weight = describeWeight(op, store, model.engine.get());
       if (!weight)
         return failFrom(weight);
       auto place =
@@ -384,7 +447,8 @@ private:
     }
     for (auto &[phase, text] : dumps)
       engine.ir.push_back({phase, std::move(text)});
-    for (Attribute attr : model.files) {
+    for (Attribute attr :
+         model.files ? model.files.getValue() : ArrayRef<Attribute>()) {
       auto file = cast<ir::FileAttr>(attr);
       fb::SourceFileT source;
       source.name = file.getName().str();
@@ -447,7 +511,7 @@ private:
   }
 
   const std::string &input;
-  const CompileOptions &options;
+  CompileOptions options;
   MLIRContext context;
   std::string messages;
   OwningOpRef<ModuleOp> module;

@@ -73,8 +73,9 @@ struct PhaseInfo {
   bool mandatory;
 };
 
-/// Compiles a .gguf or a dumped .mlir. Errors name the file and the item;
-/// nothing is left behind half-written. One call at a time per process.
+/// Compiles a .gguf or a dumped .mlir, or an engine for other targets. Errors
+/// name the file and the item; nothing is left behind half-written. One call at
+/// a time per process.
 runtime::Result<CompileSummary> compile(const std::string &input,
                                         const CompileOptions &options);
 

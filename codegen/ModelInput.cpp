@@ -3,11 +3,16 @@
 #include "frontend/models/Models.h"
 #include "frontend/models/Tokenizer.h"
 #include "ir/lathe/Lathe.h"
+#include "passes/Pipeline.h"
+#include "runtime/engine/FileLayout.h"
 #include "runtime/support/Sha256.h"
 
 #include "mlir/Parser/Parser.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 using namespace lathe;
 using namespace lathe::codegen;
@@ -80,6 +85,9 @@ Result<ModelInput> loadMlir(mlir::MLIRContext &context, const std::string &path,
                 path, model);
   if (auto ok = openSources(input, model); !ok)
     return failFrom(ok);
+  input.modelPath = model;
+  std::ifstream file(path, std::ios::binary);
+  input.text.assign(std::istreambuf_iterator<char>(file), {});
   if (input.sources.size() != input.files.size())
     return fail(ErrorKind::InvalidInput, "{}: {} is in {} files, expected {}",
                 path, model, input.sources.size(), input.files.size());
@@ -95,11 +103,70 @@ Result<ModelInput> loadMlir(mlir::MLIRContext &context, const std::string &path,
   return input;
 }
 
+Result<ModelInput> loadEngine(mlir::MLIRContext &context,
+                              const std::string &path,
+                              CompileOptions &options) {
+  ModelInput input;
+  auto engine = runtime::Engine::open(path);
+  if (!engine)
+    return failFrom(engine);
+  input.engine = std::move(*engine);
+  std::string start;
+  for (const passes::Phase &phase : passes::phases())
+    if (!phase.perTarget && phase.name != "kv-cache-layout")
+      start = phase.name;
+  for (const std::string &phase : input.engine->phases()) {
+    auto text = input.engine->ir(phase);
+    if (!text)
+      return failFrom(text);
+    input.earlierIr.push_back({phase, std::move(*text)});
+    if (phase == start)
+      break;
+  }
+  if (input.earlierIr.empty() || input.earlierIr.back().phase != start)
+    return fail(ErrorKind::InvalidInput,
+                "{}: has no IR of phase {}, from which it could be compiled "
+                "for another target",
+                path, start);
+  input.module = mlir::parseSourceString<mlir::ModuleOp>(
+      input.earlierIr.back().text, mlir::ParserConfig(&context));
+  if (!input.module)
+    return fail(ErrorKind::InvalidInput, "{}: its IR of phase {} is not valid",
+                path, start);
+  input.files =
+      (*input.module)
+          ->getAttrOfType<mlir::ArrayAttr>(ir::LatheDialect::filesAttrName);
+  if (auto tokenizer = input.engine->tokenizer())
+    input.tokenizer = std::move(*tokenizer);
+  options.disabledPhases.clear();
+  if (const auto *stored = input.engine->manifest().options())
+    for (const auto *option : *stored) {
+      std::string_view text = option->string_view();
+      if (text.starts_with("kv="))
+        options.kvDtype = text.substr(3);
+      else if (text.starts_with("disable="))
+        options.disabledPhases.emplace_back(text.substr(8));
+    }
+  return input;
+}
+
+/// Whether the file begins like an engine.
+bool isEngine(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string start(runtime::engineMagic.size(), '\0');
+  file.read(start.data(), static_cast<std::streamsize>(start.size()));
+  return file &&
+         std::equal(start.begin(), start.end(), runtime::engineMagic.begin(),
+                    [](char a, auto b) { return a == char(b); });
+}
+
 } // namespace
 
 Result<ModelInput> codegen::loadModel(mlir::MLIRContext &context,
                                       const std::string &path,
-                                      const CompileOptions &options) {
+                                      CompileOptions &options) {
+  if (isEngine(path))
+    return loadEngine(context, path, options);
   if (path.ends_with(".mlir"))
     return loadMlir(context, path, options);
   return loadGguf(context, path, options);

@@ -1,11 +1,13 @@
 /// \file
-/// What a compilation starts from: a GGUF file, or a dumped .mlir and the model
-/// file that it names.
+/// What a compilation starts from: a GGUF file, a dumped .mlir and the model
+/// file that it names, or an engine, which holds both its IR and its weights.
 #ifndef LATHE_CODEGEN_MODELINPUT_H
 #define LATHE_CODEGEN_MODELINPUT_H
 
 #include "codegen/Compiler.h"
+#include "codegen/engine/EngineWriter.h"
 #include "frontend/gguf/GgufFile.h"
+#include "runtime/engine/Engine.h"
 #include "runtime/support/Result.h"
 #include "runtime/text/TokenizerSpec.h"
 
@@ -27,15 +29,23 @@ struct ModelInput {
   std::vector<std::span<const uint8_t>> sources;
   mlir::ArrayAttr files;
   std::optional<runtime::TokenizerSpec> tokenizer;
+  /// Of a .mlir: the model file that it names, and its own text.
+  std::string modelPath, text;
+  /// The engine that is compiled anew, or null: its packed weights are copied.
+  std::shared_ptr<const runtime::Engine> engine;
+  /// IR of the phases before the module's own, from the engine.
+  std::vector<EngineIr> earlierIr;
 };
 
-/// Loads `path`. A .mlir must carry `lathe.files`; the model file is looked for
+/// Loads `path`. An engine starts from the last phase that no target has
+/// touched; what it was compiled with (`kv=`, `disable=`) replaces `options`'.
+/// A .mlir must carry `lathe.files`; the model file is looked for
 /// at options.source, or beside the .mlir under its own name, and must have the
 /// bytes that the .mlir was made from (SHA-256). Errors: those of the readers;
 /// NotFound and InvalidInput for the model file of a .mlir.
 runtime::Result<ModelInput> loadModel(mlir::MLIRContext &context,
                                       const std::string &path,
-                                      const CompileOptions &options);
+                                      CompileOptions &options);
 
 } // namespace lathe::codegen
 
