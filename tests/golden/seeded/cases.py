@@ -32,6 +32,9 @@ class Case:
     rope_factors: bool = False
     # Further metadata: (key without the architecture, type letter, value).
     extra: tuple = ()
+    # Mean of Gemma's norms behind attention and feed-forward: large, else the
+    # scaled embedding drowns what four layers add.
+    post_norm: float = 5.0
     # Format of all matrices, a name of random_weights.
     weights: str = "f32"
     # Where llama.cpp lacks the option: golden values by reference.py (float64).
@@ -123,6 +126,17 @@ ARCHITECTURES = [
     _gemma3("pattern-array", extra=window(48, (True, False, False, True))),
     _gemma3("window-odd", extra=window(37, 3), layers=6),
     _gemma3("untied", tied=False),
+    # 62 layers are the 27B model, which scales scores by another rule.
+    _gemma3(
+        "27b-scale",
+        layers=62,
+        hidden=32,
+        ffn=32,
+        heads=2,
+        kv_heads=1,
+        post_norm=1.0,
+        extra=window(64),
+    ),
     _gemma3("softcap", extra=window(64, 2) + (("final_logit_softcapping", "f", 8.0),)),
     # In Google's and Hugging Face's code, but not in llama.cpp's.
     _gemma3(

@@ -150,9 +150,8 @@ def tensors(case: cases.Case, seed: int) -> list:
         matrix(prefix + "ffn_up.weight", case.ffn, hidden)
         matrix(prefix + "ffn_down.weight", hidden, case.ffn)
         if case.arch == "gemma3":
-            # Large, else the scaled embedding drowns what the layers add.
-            norm(prefix + "post_attention_norm.weight", hidden, 5.0)
-            norm(prefix + "post_ffw_norm.weight", hidden, 5.0)
+            norm(prefix + "post_attention_norm.weight", hidden, case.post_norm)
+            norm(prefix + "post_ffw_norm.weight", hidden, case.post_norm)
         names = {
             "q": ("attn_q", query),
             "k": ("attn_k", key),

@@ -133,7 +133,9 @@ def forward(case: cases.Case, w: dict, ids: list) -> numpy.ndarray:
         k = rotate(k, tables, case.arch == "llama")
         group = case.heads // case.kv_heads
         k, v = numpy.repeat(k, group, 1), numpy.repeat(v, group, 1)
-        scores = numpy.einsum("qhd,khd->hqk", q, k) / math.sqrt(size)
+        # Gemma 3 27B scales by hidden/heads.
+        per_head = case.hidden // case.heads if case.layers == 62 else size
+        scores = numpy.einsum("qhd,khd->hqk", q, k) / math.sqrt(per_head)
         cap = extra.get("attn_logit_softcapping")
         if cap:
             scores = numpy.tanh(scores / cap) * cap
