@@ -134,6 +134,7 @@ Result<void> compileTo(const std::string &model, const std::string &output,
   options.output = output;
   options.targets = {request.target};
   options.kvDtype = request.kvDtype;
+  options.disabledPhases = request.disabledPhases;
   options.progress = [&](std::string_view what, uint64_t done, uint64_t total) {
     progress.update("compiling: " + std::string(what), done, total);
   };
@@ -167,7 +168,11 @@ Result<EnginePtr> compileIntoCache(const std::string &model,
   FileLock lock(file + ".lock");
   if (EnginePtr engine = openHit(file, build))
     return engine;
-  spdlog::info("compiling {} once for {}", displayPath(model), request.target);
+  std::string without;
+  for (const std::string &phase : request.disabledPhases)
+    without += " without " + phase;
+  spdlog::info("compiling {} once for {}{}", displayPath(model), request.target,
+               without);
   if (auto compiled = compileTo(model, file, request); !compiled)
     return failFrom(compiled);
   auto mark = runtime::AtomicFile::create(file + ".build", 0600);
@@ -188,9 +193,11 @@ Result<EnginePtr> tools::openCached(const std::string &path,
   auto content = contentHash(path, readable ? directory + "/index" : "");
   if (!content)
     return failFrom(content);
-  std::string key =
-      shortHash(fmt::format("{}\n{}\n{}\n{}", *content, LATHE_VERSION,
-                            request.target, request.kvDtype));
+  std::string wanted = fmt::format("{}\n{}\n{}\n{}", *content, LATHE_VERSION,
+                                   request.target, request.kvDtype);
+  for (const std::string &phase : request.disabledPhases)
+    wanted += "\nwithout " + phase;
+  std::string key = shortHash(wanted);
   std::string file = fmt::format("{}/{}-{}.lathe", directory,
                                  fs::path(path).stem().string(), key);
   std::string build = compilerBuild();

@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace lathe::tools {
 
@@ -15,6 +16,7 @@ namespace lathe::tools {
 struct CacheRequest {
   std::string target; ///< "cpu:avx2"
   std::string kvDtype = "f16";
+  std::vector<std::string> disabledPhases; ///< As in codegen::CompileOptions.
 };
 
 /// The engine of the GGUF file at `path`: from the cache, or compiled now.

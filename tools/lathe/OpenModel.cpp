@@ -58,12 +58,19 @@ tools::openEngine(const std::string &model, const ModelOptions &options) {
   auto kind = kindOf(*path);
   if (!kind)
     return failFrom(kind);
-  if (*kind == FileKind::Engine)
+  if (*kind == FileKind::Engine) {
+    if (!options.disabledPhases.empty())
+      return fail(ErrorKind::InvalidInput,
+                  "{} is compiled already; only a model file can be compiled "
+                  "without {}: give the .gguf",
+                  displayPath(*path), options.disabledPhases.front());
     return Engine::open(*path, {.trustCode = options.trustCode, .trust = {}});
+  }
   if (*kind == FileKind::Other)
     return notAModel(*path);
-  return openCached(*path,
-                    {.target = targetFor(options), .kvDtype = options.kvDtype});
+  return openCached(*path, {.target = targetFor(options),
+                            .kvDtype = options.kvDtype,
+                            .disabledPhases = options.disabledPhases});
 }
 
 Result<std::shared_ptr<const runtime::LoadedEngine>>

@@ -10,6 +10,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace lathe::tools {
 
@@ -18,13 +19,17 @@ struct ModelOptions {
   std::string isa; ///< Empty: the best that fits.
   std::string kvDtype = "f16";
   bool trustCode = false;
+  /// Optional phases to leave out when a model file is compiled; no option of
+  /// the command line.
+  std::vector<std::string> disabledPhases;
 
   /// Declares them on a command.
   void addTo(CLI::App &command);
 };
 
 /// Opens an engine, or a model file's engine (compiled on first use). Errors:
-/// those of findModel, Engine::open and openCached.
+/// those of findModel, Engine::open and openCached; InvalidInput (phases are
+/// disabled, but it is an engine).
 Result<std::shared_ptr<const runtime::Engine>>
 openEngine(const std::string &model, const ModelOptions &options);
 

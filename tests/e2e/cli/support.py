@@ -32,10 +32,12 @@ CHAT_TEMPLATE = (
 BOS, EOS = cases.VOCABULARY - 4, cases.VOCABULARY - 3
 
 
-def write_tiny_model(path: pathlib.Path, seed: int = 1, template=CHAT_TEMPLATE):
-    """A two-layer Q8_0 model of 512 tokens; another seed, other weights."""
+def write_tiny_model(
+    path: pathlib.Path, seed: int = 1, template=CHAT_TEMPLATE, weights="q8_0"
+):
+    """A two-layer model of 512 tokens; another seed, other weights."""
     base = next(case for case in cases.ALL if case.name == "llama-gqa")
-    case = dataclasses.replace(base, layers=2, weights="q8_0")
+    case = dataclasses.replace(base, layers=2, weights=weights)
     metadata = make_seeded.metadata(case)
     if template:
         metadata.append(("tokenizer.chat_template", gguf_file.STRING, template))
