@@ -1,5 +1,6 @@
 #include "codegen/ModelInput.h"
 
+#include "codegen/IrText.h"
 #include "frontend/models/Models.h"
 #include "frontend/models/Tokenizer.h"
 #include "ir/lathe/Lathe.h"
@@ -62,8 +63,14 @@ Result<ModelInput> loadGguf(mlir::MLIRContext &context, const std::string &path,
 Result<ModelInput> loadMlir(mlir::MLIRContext &context, const std::string &path,
                             const CompileOptions &options) {
   ModelInput input;
-  input.module =
-      mlir::parseSourceFile<mlir::ModuleOp>(path, mlir::ParserConfig(&context));
+  std::ifstream file(path, std::ios::binary);
+  input.text.assign(std::istreambuf_iterator<char>(file), {});
+  if (!file.is_open() || file.bad())
+    return fail(ErrorKind::NotFound, "{}: cannot be read", path);
+  if (auto ok = checkIrText(input.text); !ok)
+    return failFrom(ok, path + ": not valid IR");
+  input.module = mlir::parseSourceString<mlir::ModuleOp>(
+      input.text, mlir::ParserConfig(&context), path);
   if (!input.module)
     return fail(ErrorKind::InvalidInput, "{}: not valid IR", path);
   input.files =
@@ -86,8 +93,6 @@ Result<ModelInput> loadMlir(mlir::MLIRContext &context, const std::string &path,
   if (auto ok = openSources(input, model); !ok)
     return failFrom(ok);
   input.modelPath = model;
-  std::ifstream file(path, std::ios::binary);
-  input.text.assign(std::istreambuf_iterator<char>(file), {});
   if (input.sources.size() != input.files.size())
     return fail(ErrorKind::InvalidInput, "{}: {} is in {} files, expected {}",
                 path, model, input.sources.size(), input.files.size());
@@ -128,6 +133,8 @@ Result<ModelInput> loadEngine(mlir::MLIRContext &context,
                 "{}: has no IR of phase {}, from which it could be compiled "
                 "for another target",
                 path, start);
+  if (auto ok = checkIrText(input.earlierIr.back().text); !ok)
+    return failFrom(ok, path + ": its IR of phase " + start + " is not valid");
   input.module = mlir::parseSourceString<mlir::ModuleOp>(
       input.earlierIr.back().text, mlir::ParserConfig(&context));
   if (!input.module)
