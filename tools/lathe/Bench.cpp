@@ -342,8 +342,7 @@ Result<bool> benchEngine(const Options &options, bool kv,
     context = std::max(context, u64(test.depth) + test.tokens);
   if (context > ~0u)
     throw UsageError("-d and -p or -n are too large together");
-  auto engine =
-      runtime::LoadedEngine::load(std::move(opened), options.open.isa);
+  auto engine = loadCode(std::move(opened), options.open);
   if (!engine)
     return failFrom(engine);
   runtime::SessionOptions sessionOptions = options.session;

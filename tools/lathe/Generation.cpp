@@ -24,7 +24,7 @@ Result<Runner> tools::loadRunner(const RunOptions &options) {
   // The tokenizer's indices take as long to build as all the rest.
   auto tokenizerMade = std::async(std::launch::async,
                                   [&opened] { return tokenizerOf(**opened); });
-  auto engine = runtime::LoadedEngine::load(*opened, options.open.isa);
+  auto engine = loadCode(*opened, options.open);
   auto tokenizer = tokenizerMade.get();
   if (!engine)
     return failFrom(engine);

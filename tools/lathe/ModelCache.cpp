@@ -14,9 +14,12 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <functional>
 #include <spdlog/spdlog.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace lathe;
@@ -161,20 +164,52 @@ EnginePtr openHit(const std::string &file, const std::string &build) {
   return *engine;
 }
 
-Result<EnginePtr> compileIntoCache(const std::string &model,
-                                   const std::string &file,
-                                   const std::string &build,
-                                   const CacheRequest &request) {
+/// Compiles into a process of its own, which may fail in any way.
+Result<void> compileInChild(const std::string &model, uint64_t modelBytes,
+                            const std::string &output,
+                            const std::string &target) {
+  fflush(stdout);
+  pid_t child = fork();
+  if (child < 0)
+    return fail(ErrorKind::Environment, "cannot start the compiler: {}",
+                std::strerror(errno));
+  if (child == 0) {
+    rlimit memory{}, seconds{};
+    memory.rlim_cur = memory.rlim_max = 2 * modelBytes + (rlim_t(4) << 30);
+    seconds.rlim_cur = seconds.rlim_max = 900;
+    setrlimit(RLIMIT_AS, &memory);
+    setrlimit(RLIMIT_CPU, &seconds);
+    if (int null = open("/dev/null", O_WRONLY); null >= 0)
+      dup2(null, STDOUT_FILENO);
+    execl("/proc/self/exe", "lathe", "compile", model.c_str(), "-o",
+          output.c_str(), "--target", target.c_str(), nullptr);
+    _exit(127);
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+    ;
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    return fail(ErrorKind::Environment, "{}: could not be built anew for {}",
+                displayPath(model), target);
+  return {};
+}
+
+/// What the cache makes an engine from.
+struct CacheEntry {
+  std::string wanted; ///< Everything that decides its bytes, but the compiler.
+  std::string stem;   ///< Of its name.
+  std::string notice; ///< Said when it is made.
+  std::function<Result<void>(const std::string &output)> make;
+};
+
+Result<EnginePtr> makeInCache(const std::string &file, const std::string &build,
+                              const CacheEntry &entry) {
   FileLock lock(file + ".lock");
   if (EnginePtr engine = openHit(file, build))
     return engine;
-  std::string without;
-  for (const std::string &phase : request.disabledPhases)
-    without += " without " + phase;
-  spdlog::info("compiling {} once for {}{}", displayPath(model), request.target,
-               without);
-  if (auto compiled = compileTo(model, file, request); !compiled)
-    return failFrom(compiled);
+  spdlog::info("{}", entry.notice);
+  if (auto made = entry.make(file); !made)
+    return failFrom(made);
   auto mark = runtime::AtomicFile::create(file + ".build", 0600);
   // Without the mark the next process compiles again.
   if (mark && mark->append({reinterpret_cast<const uint8_t *>(build.data()),
@@ -183,36 +218,72 @@ Result<EnginePtr> compileIntoCache(const std::string &model,
   return Engine::open(file, {.trustCode = true, .trust = {}});
 }
 
-} // namespace
-
-Result<EnginePtr> tools::openCached(const std::string &path,
-                                    const CacheRequest &request) {
+/// The engine of an entry, from the cache if that can be used.
+Result<EnginePtr> openEntry(const CacheEntry &entry) {
   std::string directory = engineCacheDirectory();
   std::string problem = prepareCache(directory);
-  bool readable = !directory.empty() && isPrivate(directory);
-  auto content = contentHash(path, readable ? directory + "/index" : "");
-  if (!content)
-    return failFrom(content);
-  std::string wanted = fmt::format("{}\n{}\n{}\n{}", *content, LATHE_VERSION,
-                                   request.target, request.kvDtype);
-  for (const std::string &phase : request.disabledPhases)
-    wanted += "\nwithout " + phase;
-  std::string key = shortHash(wanted);
-  std::string file = fmt::format("{}/{}-{}.lathe", directory,
-                                 fs::path(path).stem().string(), key);
+  std::string file = fmt::format("{}/{}-{}.lathe", directory, entry.stem,
+                                 shortHash(entry.wanted));
   std::string build = compilerBuild();
-  if (readable)
+  if (!directory.empty() && isPrivate(directory))
     if (EnginePtr engine = openHit(file, build))
       return engine;
   if (problem.empty())
-    return compileIntoCache(path, file, build, request);
+    return makeInCache(file, build, entry);
 
   spdlog::warn("the compiled model is not kept: {}", problem);
   auto folder = TemporaryDirectory::create();
   if (!folder)
     return failFrom(folder);
   std::string output = folder->path() + "/model.lathe";
-  if (auto compiled = compileTo(path, output, request); !compiled)
-    return failFrom(compiled);
+  if (auto made = entry.make(output); !made)
+    return failFrom(made);
   return Engine::open(output, {.trustCode = true, .trust = {}});
+}
+
+} // namespace
+
+Result<EnginePtr> tools::openCached(const std::string &path,
+                                    const CacheRequest &request) {
+  std::string directory = engineCacheDirectory();
+  (void)prepareCache(directory);
+  bool readable = !directory.empty() && isPrivate(directory);
+  auto content = contentHash(path, readable ? directory + "/index" : "");
+  if (!content)
+    return failFrom(content);
+  CacheEntry entry;
+  entry.wanted = fmt::format("{}\n{}\n{}\n{}", *content, LATHE_VERSION,
+                             request.target, request.kvDtype);
+  entry.notice = fmt::format("compiling {} once for {}", displayPath(path),
+                             request.target);
+  for (const std::string &phase : request.disabledPhases) {
+    entry.wanted += "\nwithout " + phase;
+    entry.notice += " without " + phase;
+  }
+  entry.stem = fs::path(path).stem().string();
+  entry.make = [&](const std::string &output) {
+    return compileTo(path, output, request);
+  };
+  return openEntry(entry);
+}
+
+Result<EnginePtr> tools::openRebuilt(const Engine &engine,
+                                     const std::string &target) {
+  if (compilerBuild().empty())
+    return fail(ErrorKind::Environment, "there is no compiler at {}",
+                displayPath(compilerPath()));
+  CacheEntry entry;
+  entry.wanted = fmt::format("rebuilt\n{}\n{}", LATHE_VERSION, target);
+  for (const auto *section : *engine.manifest().sections())
+    if (section->sha256())
+      entry.wanted.append(section->sha256()->begin(), section->sha256()->end());
+  if (const auto *root = engine.manifest().weights_root())
+    entry.wanted.append(root->begin(), root->end());
+  entry.notice = fmt::format("building {} anew for {} from its IR",
+                             displayPath(engine.path()), target);
+  entry.stem = fs::path(engine.path()).stem().string();
+  entry.make = [&](const std::string &output) {
+    return compileInChild(engine.path(), engine.fileBytes(), output, target);
+  };
+  return openEntry(entry);
 }

@@ -34,6 +34,14 @@ struct CacheRequest {
 runtime::Result<std::shared_ptr<const runtime::Engine>>
 openCached(const std::string &path, const CacheRequest &request);
 
+/// An engine made anew for `target` ("cpu:avx2") from the IR and the weights of
+/// one whose code does not fit this CPU or is not trusted: from the cache, or
+/// built now, in a process of its own with bounded memory and time, since the
+/// IR may come from anybody. Errors: Environment (no compiler here, or it
+/// failed; what it said is on stderr).
+runtime::Result<std::shared_ptr<const runtime::Engine>>
+openRebuilt(const runtime::Engine &engine, const std::string &target);
+
 } // namespace lathe::tools
 
 #endif // LATHE_TOOLS_LATHE_MODELCACHE_H

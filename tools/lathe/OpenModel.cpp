@@ -35,6 +35,14 @@ tl::unexpected<Error> notAModel(const std::string &path) {
               displayPath(path), advice);
 }
 
+/// Whether what is wrong with an engine's code can be mended from its IR.
+bool canRebuild(const Engine &engine, const Error &error) {
+  return engine.trust().state != runtime::TrustState::Bad &&
+         (error.kind == ErrorKind::Environment ||
+          error.kind == ErrorKind::Untrusted ||
+          error.kind == ErrorKind::Unsupported);
+}
+
 } // namespace
 
 void ModelOptions::addTo(CLI::App &command) {
@@ -74,11 +82,25 @@ tools::openEngine(const std::string &model, const ModelOptions &options) {
 }
 
 Result<std::shared_ptr<const runtime::LoadedEngine>>
+tools::loadCode(std::shared_ptr<const Engine> engine,
+                const ModelOptions &options) {
+  auto loaded = runtime::LoadedEngine::load(engine, options.isa);
+  if (loaded || !canRebuild(*engine, loaded.error()))
+    return loaded;
+  // Its code is for another CPU or from an unknown hand, but its IR is there.
+  auto rebuilt = openRebuilt(*engine, targetFor(options));
+  if (!rebuilt)
+    return fail(loaded.error().kind, "{} ({})", loaded.error().message,
+                rebuilt.error().message);
+  return runtime::LoadedEngine::load(std::move(*rebuilt), options.isa);
+}
+
+Result<std::shared_ptr<const runtime::LoadedEngine>>
 tools::loadModel(const std::string &model, const ModelOptions &options) {
   auto engine = openEngine(model, options);
   if (!engine)
     return failFrom(engine);
-  return runtime::LoadedEngine::load(std::move(*engine), options.isa);
+  return loadCode(std::move(*engine), options);
 }
 
 Result<Tokenizer> tools::tokenizerOf(const Engine &engine) {

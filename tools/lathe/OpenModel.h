@@ -33,7 +33,14 @@ struct ModelOptions {
 Result<std::shared_ptr<const runtime::Engine>>
 openEngine(const std::string &model, const ModelOptions &options);
 
-/// openEngine() and its code, loaded.
+/// The engine's code, loaded. Where none fits this CPU or its maker is not
+/// accepted, the code is built anew from the engine's IR, with a notice, if the
+/// compiler is there.
+Result<std::shared_ptr<const runtime::LoadedEngine>>
+loadCode(std::shared_ptr<const runtime::Engine> engine,
+         const ModelOptions &options);
+
+/// openEngine() and loadCode().
 Result<std::shared_ptr<const runtime::LoadedEngine>>
 loadModel(const std::string &model, const ModelOptions &options);
 
