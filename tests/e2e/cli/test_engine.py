@@ -259,13 +259,63 @@ class Trust(CliTest):
         own = self.json("trust", "show")["own"]
         other = {"XDG_CONFIG_HOME": str(self.home / "other")}
         run = ("run", engine, "-p", "x", "-n", "1")
-        self.fails(1, f"lathe trust add {own}", *run, **other)
-        self.done(*run, "--trust-code", **other)
+        # Where there is no compiler, its code would be all there is.
+        alone = self.home / "bin" / "lathe"
+        alone.parent.mkdir()
+        shutil.copy2(LATHE, alone)
+        self.fails(1, f"lathe trust add {own}", *run, program=alone, **other)
+        self.done(*run, "--trust-code", program=alone, **other)
         self.assertIn(own, self.done("trust", "add", own, "--note", "me", **other))
-        self.done(*run, **other)
+        self.done(*run, program=alone, **other)
         shown = self.json("trust", "show", **other)
         self.assertEqual(shown, {"own": None, "accepted": [{"key": own, "note": "me"}]})
         self.assertEqual(self.json("verify", engine, **other)["signature"], "accepted")
+
+    def test_strange_code_is_built_anew(self):
+        engine = self.engine()
+        run = ("run", engine, "--raw", "-p", "abc", "-n", "8")
+        answer = self.done(*run)
+        other = {"XDG_CONFIG_HOME": str(self.home / "other")}
+        first = self.run_lathe(*run, **other)
+        self.assertEqual((first.returncode, first.stdout), (0, answer), first.stderr)
+        self.assertIn("anew", first.stderr)
+        again = self.run_lathe(*run, **other)
+        self.assertEqual((again.returncode, again.stdout), (0, answer), again.stderr)
+        self.assertNotIn("anew", again.stderr)
+
+    def test_code_for_another_cpu_is_built_anew(self):
+        self.engine()
+        engine = self.home / "generic.lathe"
+        self.done(
+            "compile", self.home / "tiny.gguf", "-o", engine, "--target", "cpu:generic"
+        )
+        run = ("run", engine, "--raw", "-p", "abc", "-n", "8")
+        answer = self.done(*run)
+        with open("/proc/cpuinfo", encoding="ascii", errors="ignore") as info:
+            if " avx2 " not in info.read():
+                self.skipTest("this CPU has no AVX2")
+        rebuilt = self.run_lathe(*run, "--isa", "avx2")
+        self.assertEqual((rebuilt.returncode, rebuilt.stdout), (0, answer))
+        self.assertIn("anew for cpu:avx2", rebuilt.stderr)
+
+    def test_dumped_ir_compiles_on_to_the_same_engine(self):
+        engine = self.engine()
+        model = self.home / "tiny.gguf"
+        for phase in ("canonicalize", "kv-cache-layout", "plan-memory"):
+            with self.subTest(phase=phase):
+                ir, again = self.home / "x.mlir", self.home / "again.lathe"
+                self.done("compile", model, "-o", ir, "--stop-after", phase)
+                self.done("compile", ir, "-o", again)
+                self.assertEqual(again.read_bytes(), engine.read_bytes())
+        # A hand edit is compiled as it is.
+        text = self.home / "x.mlir"
+        self.done("compile", model, "-o", text, "--stop-after", "fuse-attention")
+        edited = text.read_text().replace("epsilon 1.000000e-03", "epsilon 1.000000e-01")
+        self.assertTrue(edited != text.read_text())
+        text.write_text(edited)
+        self.done("compile", text, "-o", again)
+        self.assertNotEqual(again.read_bytes(), engine.read_bytes())
+        self.assertIn("1.000000e-01", self.done("inspect", again, "--ir", "plan-memory"))
 
 
 class Figures(CliTest):
