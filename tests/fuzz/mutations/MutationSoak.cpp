@@ -183,6 +183,8 @@ int main(int argc, char **argv) {
     }
     ::unlink(path.c_str());
   }
+  if (only)
+    return 0;
   std::printf("{\"accepted\": %llu, \"microseconds\": %llu, \"beyond\": %zu}\n",
               static_cast<unsigned long long>(accepted),
               static_cast<unsigned long long>(slowest), mostBeyond);
