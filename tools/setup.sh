@@ -4,6 +4,10 @@
 
 LATHE_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
+# Objects of one checkout serve another: paths under the root count as relative.
+export CCACHE_BASEDIR=$LATHE_ROOT CCACHE_NOHASHDIR=1
+export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+
 # What the build needs, and what only the tests need.
 BUILD_PACKAGES=(cmake ninja-build ccache pkg-config
   clang-19 lld-19 llvm-19-dev libmlir-19-dev mlir-19-tools libclang-19-dev

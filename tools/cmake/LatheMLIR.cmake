@@ -14,6 +14,8 @@ set(LATHE_GENERATED ${PROJECT_BINARY_DIR}/generated)
 add_library(lathe-mlir INTERFACE)
 target_include_directories(lathe-mlir SYSTEM INTERFACE
   ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS} ${LATHE_GENERATED})
+# ccache keeps what uses the precompiled header only without its time stamp.
+target_compile_options(lathe-mlir INTERFACE "SHELL:-Xclang -fno-pch-timestamp")
 target_link_directories(lathe-mlir INTERFACE ${LLVM_LIBRARY_DIRS})
 target_link_libraries(lathe-mlir INTERFACE lathe-flags -lMLIR -lLLVM)
 
