@@ -12,8 +12,8 @@ namespace {
 /// Dimensions far above any model's, so that products of them fit 64 bits.
 constexpr uint32_t dimensionMax = 1u << 24;
 
-/// More than ten times what models have. A small file must not ask for a large graph
-/// or a large rotary table.
+/// More than ten times what models have. A small file must not ask for a large
+/// graph or a large rotary table.
 constexpr int64_t layersMax = 4096, headDimMax = 4096;
 
 int64_t dimension(GraphBuilder &graph, const std::string &key, uint32_t value) {
