@@ -1,12 +1,12 @@
 #include "codegen/Compiler.h"
 
+#include "codegen/EngineParts.h"
 #include "codegen/ModelInput.h"
 #include "codegen/PassChecker.h"
 #include "codegen/StoredWeights.h"
 #include "codegen/WeightStore.h"
 #include "codegen/cpu/CpuTarget.h"
 #include "codegen/engine/EngineWriter.h"
-#include "kernels/abi/StepArgs.h"
 #include "passes/Pipeline.h"
 #include "passes/PluginLoader.h"
 #include "runtime/engine/TrustStore.h"
@@ -24,7 +24,6 @@
 using namespace mlir;
 using namespace lathe;
 using namespace lathe::codegen;
-namespace fb = lathe::engine::fb;
 using runtime::ErrorKind;
 using runtime::fail;
 using runtime::failFrom;
@@ -329,75 +328,6 @@ private:
     return {};
   }
 
-  static fb::KvGroupT describeGroup(ir::KvGroupOp op, ModuleOp module) {
-    fb::KvGroupT group;
-    group.id = static_cast<uint32_t>(op.getId());
-    group.kind = op.getKind() == ir::KvKind::Window ? fb::KvKind::Window
-                                                    : fb::KvKind::Full;
-    group.window = static_cast<uint32_t>(op.getWindow());
-    group.page_tokens = pageTokens;
-    group.page_bytes = static_cast<uint64_t>(op.getPageBytes());
-    group.dtype = op.getElement().isF16() ? "f16" : "f32";
-    group.kv_heads = static_cast<uint32_t>(op.getKvHeads());
-    group.head_dim = static_cast<uint32_t>(op.getHeadDim());
-    for (auto kernel : module.getOps<ir::AttentionKernelOp>())
-      if (kernel.getGroup() == op.getId())
-        group.query_heads = static_cast<uint32_t>(kernel.getHeads());
-    group.layers.assign(op.getLayers().begin(), op.getLayers().end());
-    group.k_offsets.assign(op.getKOffsets().begin(), op.getKOffsets().end());
-    group.v_offsets.assign(op.getVOffsets().begin(), op.getVOffsets().end());
-    return group;
-  }
-
-  /// The bytes of a weight that an engine has packed already.
-  Result<WeightProducer> copyFrom(const runtime::Engine &engine,
-                                  const EngineWeight &weight) {
-    for (const auto *stored : *engine.manifest().weights()) {
-      if (stored->name()->string_view() != weight.name)
-        continue;
-      if (kernels::formatFromName(stored->format()->string_view()) !=
-              weight.format ||
-          stored->layout()->string_view() != weight.layout ||
-          stored->rows() != weight.rows || stored->k() != weight.k)
-        break;
-      auto bytes = engine.weights().subspan(stored->offset(), stored->bytes());
-      return [bytes](const ByteSink &sink) { return sink(bytes); };
-    }
-    return fail(ErrorKind::Unsupported,
-                "{}: weight '{}' is not stored as this compiler packs it; "
-                "compile the model file again",
-                input, weight.name);
-  }
-
-  Result<EngineWeight> describeWeight(ir::WeightOp op, const WeightStore &store,
-                                      const runtime::Engine *engine) {
-    RankedTensorType type = op.getTensorType();
-    EngineWeight weight;
-    weight.name = op.getSymName().str();
-    weight.modelName = labelOf(op.getLoc());
-    if (auto block = dyn_cast<ir::BlockType>(type.getElementType())) {
-      weight.format = block.getFormat();
-      weight.layout = ir::stringifyLayout(block.getLayout()).str();
-      weight.rows = static_cast<uint64_t>(type.getDimSize(0));
-      weight.k = static_cast<uint64_t>(type.getDimSize(1));
-    } else {
-      weight.layout = "rows";
-      weight.k = static_cast<uint64_t>(type.getShape().back());
-      weight.rows = static_cast<uint64_t>(type.getNumElements()) / weight.k;
-    }
-    if (engine) {
-      auto copy = copyFrom(*engine, weight);
-      if (!copy)
-        return failFrom(copy);
-      weight.produce = std::move(*copy);
-      return weight;
-    }
-    weight.produce = [op, &store](const ByteSink &sink) {
-      return store.stream(op, sink);
-    };
-    return weight;
-  }
-
   Result<CompileSummary> writeOut(const ModelInput &model) {
     WeightStore store(model.sources);
     EngineDescription engine;
@@ -407,32 +337,16 @@ private:
     if (!facts)
       return fail(ErrorKind::InvalidInput,
                   "{}: the module has no 'lathe.model' attribute", input);
-    engine.model.architecture = facts.getArchitecture().str();
-    engine.model.name = facts.getName().str();
-    engine.model.vocab = static_cast<uint32_t>(facts.getVocab());
-    engine.model.hidden = static_cast<uint32_t>(facts.getHidden());
-    engine.model.layers = static_cast<uint32_t>(facts.getLayers());
-    engine.model.context = static_cast<uint32_t>(facts.getPositions());
-
-    WeightOffsets offsets;
-    WeightPlacer placer;
+    auto weights = placeWeights(*module, store, model.engine.get());
+    if (!weights)
+      return failFrom(weights, input);
+    const WeightOffsets &offsets = weights->offsets;
+    engine.model = describeModel(facts);
+    engine.model.parameters = weights->parameters;
+    engine.weights = std::move(weights->weights);
+    engine.kvGroups = describeGroups(*module);
     CompileSummary summary;
-    for (auto op : module->getOps<ir::WeightOp>()) {
-      auto weight = describeWeight(op, store, model.engine.get());
-      if (!weight)
-        return failFrom(weight);
-      auto place =
-          placer.add(weight->format, weight->layout, weight->rows, weight->k);
-      if (!place)
-        return failFrom(place, weight->name);
-      offsets[op.getSymNameAttr()] = place->offset;
-      if (isa<ir::BlockType>(op.getTensorType().getElementType()))
-        engine.model.parameters += weight->rows * weight->k;
-      engine.weights.push_back(std::move(*weight));
-      ++summary.tensors;
-    }
-    for (auto group : module->getOps<ir::KvGroupOp>())
-      engine.kvGroups.push_back(describeGroup(group, *module));
+    summary.tensors = engine.weights.size();
     engine.programs.push_back(
         describeProgram(*module, cpuTargetInfo(), offsets));
     summary.kernels = engine.programs.front().kernels.size();
@@ -447,15 +361,7 @@ private:
     }
     for (auto &[phase, text] : dumps)
       engine.ir.push_back({phase, std::move(text)});
-    for (Attribute attr :
-         model.files ? model.files.getValue() : ArrayRef<Attribute>()) {
-      auto file = cast<ir::FileAttr>(attr);
-      fb::SourceFileT source;
-      source.name = file.getName().str();
-      source.bytes = file.getBytes();
-      source.sha256 = file.getSha256().str();
-      engine.sources.push_back(std::move(source));
-    }
+    engine.sources = describeSources(model.files);
     engine.options = {"kv=" + options.kvDtype,
                       "context=" + std::to_string(facts.getPositions())};
     for (const std::string &name : options.disabledPhases)

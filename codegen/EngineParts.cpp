@@ -1,0 +1,136 @@
+#include "codegen/EngineParts.h"
+
+#include "ir/kernel/Kernel.h"
+#include "kernels/abi/StepArgs.h"
+
+using namespace mlir;
+using namespace lathe;
+using namespace lathe::codegen;
+namespace fb = lathe::engine::fb;
+using runtime::ErrorKind;
+using runtime::fail;
+using runtime::failFrom;
+using runtime::Result;
+
+namespace {
+
+/// The bytes of a weight that an engine has packed already.
+Result<WeightProducer> copyFrom(const runtime::Engine &engine,
+                                const EngineWeight &weight) {
+  for (const auto *stored : *engine.manifest().weights()) {
+    if (stored->name()->string_view() != weight.name)
+      continue;
+    if (kernels::formatFromName(stored->format()->string_view()) !=
+            weight.format ||
+        stored->layout()->string_view() != weight.layout ||
+        stored->rows() != weight.rows || stored->k() != weight.k)
+      break;
+    auto bytes = engine.weights().subspan(stored->offset(), stored->bytes());
+    return [bytes](const ByteSink &sink) { return sink(bytes); };
+  }
+  return fail(
+      ErrorKind::Unsupported,
+      "weight '{}' is not stored as this compiler packs it; compile the "
+      "model file again",
+      weight.name);
+}
+
+Result<EngineWeight> describeWeight(ir::WeightOp op, const WeightStore &store,
+                                    const runtime::Engine *engine) {
+  RankedTensorType type = op.getTensorType();
+  EngineWeight weight;
+  weight.name = op.getSymName().str();
+  weight.modelName = labelOf(op.getLoc());
+  if (auto block = dyn_cast<ir::BlockType>(type.getElementType())) {
+    weight.format = block.getFormat();
+    weight.layout = ir::stringifyLayout(block.getLayout()).str();
+    weight.rows = static_cast<uint64_t>(type.getDimSize(0));
+    weight.k = static_cast<uint64_t>(type.getDimSize(1));
+  } else {
+    weight.layout = "rows";
+    weight.k = static_cast<uint64_t>(type.getShape().back());
+    weight.rows = static_cast<uint64_t>(type.getNumElements()) / weight.k;
+  }
+  if (engine) {
+    auto copy = copyFrom(*engine, weight);
+    if (!copy)
+      return failFrom(copy);
+    weight.produce = std::move(*copy);
+    return weight;
+  }
+  weight.produce = [op, &store](const ByteSink &sink) {
+    return store.stream(op, sink);
+  };
+  return weight;
+}
+
+} // namespace
+
+Result<PlacedWeights> codegen::placeWeights(ModuleOp module,
+                                            const WeightStore &store,
+                                            const runtime::Engine *engine) {
+  PlacedWeights placed;
+  WeightPlacer placer;
+  for (auto op : module.getOps<ir::WeightOp>()) {
+    auto weight = describeWeight(op, store, engine);
+    if (!weight)
+      return failFrom(weight);
+    auto place =
+        placer.add(weight->format, weight->layout, weight->rows, weight->k);
+    if (!place)
+      return failFrom(place, weight->name);
+    placed.offsets[op.getSymNameAttr()] = place->offset;
+    if (isa<ir::BlockType>(op.getTensorType().getElementType()))
+      placed.parameters += weight->rows * weight->k;
+    placed.weights.push_back(std::move(*weight));
+  }
+  return placed;
+}
+
+fb::ModelT codegen::describeModel(ir::ModelAttr facts) {
+  fb::ModelT model;
+  model.architecture = facts.getArchitecture().str();
+  model.name = facts.getName().str();
+  model.vocab = static_cast<uint32_t>(facts.getVocab());
+  model.hidden = static_cast<uint32_t>(facts.getHidden());
+  model.layers = static_cast<uint32_t>(facts.getLayers());
+  model.context = static_cast<uint32_t>(facts.getPositions());
+  return model;
+}
+
+std::vector<fb::KvGroupT> codegen::describeGroups(ModuleOp module) {
+  std::vector<fb::KvGroupT> groups;
+  for (auto op : module.getOps<ir::KvGroupOp>()) {
+    fb::KvGroupT &group = groups.emplace_back();
+    group.id = static_cast<uint32_t>(op.getId());
+    group.kind = op.getKind() == ir::KvKind::Window ? fb::KvKind::Window
+                                                    : fb::KvKind::Full;
+    group.window = static_cast<uint32_t>(op.getWindow());
+    group.page_tokens = pageTokens;
+    group.page_bytes = static_cast<uint64_t>(op.getPageBytes());
+    group.dtype = op.getElement().isF16() ? "f16" : "f32";
+    group.kv_heads = static_cast<uint32_t>(op.getKvHeads());
+    group.head_dim = static_cast<uint32_t>(op.getHeadDim());
+    for (auto kernel : module.getOps<ir::AttentionKernelOp>())
+      if (kernel.getGroup() == op.getId())
+        group.query_heads = static_cast<uint32_t>(kernel.getHeads());
+    group.layers.assign(op.getLayers().begin(), op.getLayers().end());
+    group.k_offsets.assign(op.getKOffsets().begin(), op.getKOffsets().end());
+    group.v_offsets.assign(op.getVOffsets().begin(), op.getVOffsets().end());
+  }
+  return groups;
+}
+
+std::vector<fb::SourceFileT> codegen::describeSources(ArrayAttr files) {
+  std::vector<fb::SourceFileT> sources;
+  if (!files)
+    return sources;
+  for (Attribute attr : files) {
+    auto file = cast<ir::FileAttr>(attr);
+    fb::SourceFileT &source = sources.emplace_back();
+    source.name = file.getName().str();
+    source.bytes = file.getBytes();
+    source.sha256 = file.getSha256().str();
+  }
+  return sources;
+}
