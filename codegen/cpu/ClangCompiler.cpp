@@ -9,6 +9,7 @@
 #include "clang/Frontend/CompilerInstance.h"
 #include "clang/Frontend/CompilerInvocation.h"
 #include "clang/Frontend/TextDiagnosticPrinter.h"
+#include "llvm/ADT/StringRef.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -26,23 +27,12 @@ using runtime::Result;
 
 namespace {
 
-const codegen::IsaLayer layers[] = {
-    {"generic", {"LATHE_ISA_GENERIC"}, "x86-64", {}, {}},
-    {"avx2", {"LATHE_ISA_AVX2"}, "x86-64-v3", {}, {"avx2", "fma", "f16c"}},
-    {"avx512",
-     {"LATHE_ISA_AVX512"},
-     "x86-64-v4",
-     {"+avx512vnni"},
-     {"avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl",
-      "avx512cd", "avx512vnni"}},
-};
-
 constexpr char sourcePath[] = "/lathe/kernels.cpp";
 constexpr char includeRoot[] = "/lathe/include";
 
 /// Runs Clang's cc1 on `source`; `action` is -emit-obj or -S.
 Result<llvm::SmallVector<char, 0>> runClang(const std::string &source,
-                                            const codegen::IsaLayer &isa,
+                                            const runtime::IsaLayer &isa,
                                             bool assembly) {
   auto files = llvm::makeIntrusiveRefCnt<llvm::vfs::InMemoryFileSystem>();
   files->addFile(sourcePath, 0, llvm::MemoryBuffer::getMemBuffer(source));
@@ -59,13 +49,14 @@ Result<llvm::SmallVector<char, 0>> runClang(const std::string &source,
       "-std=c++20", "-O3", "-vectorize-loops", "-vectorize-slp", "-fno-rtti",
       "-ffp-contract=off", "-mrelocation-model", "pic", "-pic-level", "2",
       "-mframe-pointer=none", "-mprefer-vector-width=512", "-Wno-everything",
-      "-target-cpu", std::string(isa.cpu)};
-  for (std::string_view feature : isa.features) {
+      "-target-cpu", "x86-64"};
+  // Exactly what the layer's CPUs are asked for, so that no other instruction
+  // can be in the code.
+  for (const std::string &feature : isa.features) {
     args.emplace_back("-target-feature");
-    args.emplace_back(feature);
+    args.push_back("+" + feature);
   }
-  for (std::string_view define : isa.defines)
-    args.push_back("-D" + std::string(define));
+  args.push_back("-DLATHE_ISA_" + llvm::StringRef(isa.name).upper());
   args.emplace_back(assembly ? "-S" : "-emit-obj");
   args.insert(args.end(), {"-x", "c++", sourcePath});
   std::vector<const char *> pointers;
@@ -126,24 +117,9 @@ struct TemporaryDirectory {
 
 } // namespace
 
-const codegen::IsaLayer *codegen::findIsaLayer(std::string_view name) {
-  for (const IsaLayer &layer : layers)
-    if (layer.name == name)
-      return &layer;
-  return nullptr;
-}
-
-std::vector<std::string_view> codegen::isaLayerNames() {
-  std::vector<std::string_view> names;
-  for (const IsaLayer &layer : layers)
-    names.push_back(layer.name);
-  return names;
-}
-
-Result<std::vector<uint8_t>>
-codegen::compileSharedObject(const std::string &source, const IsaLayer &isa,
-                             const std::string &name,
-                             const std::string &saveTemps) {
+Result<std::vector<uint8_t>> codegen::compileSharedObject(
+    const std::string &source, const runtime::IsaLayer &isa,
+    const std::string &name, const std::string &saveTemps) {
   static std::once_flag initialized;
   std::call_once(initialized, [] {
     llvm::InitializeNativeTarget();

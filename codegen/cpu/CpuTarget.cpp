@@ -14,17 +14,21 @@ using runtime::fail;
 
 ir::TargetInfo codegen::cpuTargetInfo() { return {}; }
 
+static const runtime::IsaLayer *findLayer(std::string_view name) {
+  for (const runtime::IsaLayer &layer : runtime::isaLayers())
+    if (layer.name == name)
+      return &layer;
+  return nullptr;
+}
+
 runtime::Result<std::string> codegen::isaOfTarget(std::string_view target) {
   std::string known = "cpu:native";
-  for (std::string_view name : isaLayerNames())
-    known += ", cpu:" + std::string(name);
-  if (!target.starts_with("cpu:"))
-    return fail(ErrorKind::InvalidInput, "unknown target '{}'; known are {}",
-                target, known);
-  std::string_view isa = target.substr(4);
+  for (const runtime::IsaLayer &layer : runtime::isaLayers())
+    known += ", cpu:" + std::string(layer.name);
+  std::string_view isa = target.starts_with("cpu:") ? target.substr(4) : "";
   if (isa == "native")
     return std::string(runtime::CpuFeatures::detect().bestIsa());
-  if (!findIsaLayer(isa))
+  if (!findLayer(isa))
     return fail(ErrorKind::InvalidInput, "unknown target '{}'; known are {}",
                 target, known);
   return std::string(isa);
@@ -138,12 +142,11 @@ fb::ProgramT codegen::describeProgram(ModuleOp module,
 runtime::Result<EngineTarget>
 codegen::compileForCpu(ModuleOp module, const WeightOffsets &weights,
                        const std::string &isa, const std::string &saveTemps) {
-  const IsaLayer *layer = findIsaLayer(isa);
+  const runtime::IsaLayer *layer = findLayer(isa);
   EngineTarget target;
   target.name = "cpu:" + isa;
   target.isa = isa;
-  for (std::string_view feature : layer->required)
-    target.requiredFeatures.emplace_back(feature);
+  target.requiredFeatures = layer->features;
   target.source = printModule(module, weights);
   auto object =
       compileSharedObject(target.source, *layer, "cpu-" + isa, saveTemps);

@@ -35,9 +35,13 @@ tl::unexpected<Error> notAModel(const std::string &path) {
               displayPath(path), advice);
 }
 
-/// Whether what is wrong with an engine's code can be mended from its IR.
-bool canRebuild(const Engine &engine, const Error &error) {
-  return engine.trust().state != runtime::TrustState::Bad &&
+/// Whether what is wrong with an engine's code can be mended from its IR, for
+/// the target that is wanted here.
+bool canRebuild(const Engine &engine, const Error &error,
+                const ModelOptions &options) {
+  std::string isa = targetFor(options).substr(4);
+  return runtime::CpuFeatures::detect().supportsIsa(isa) &&
+         engine.trust().state != runtime::TrustState::Bad &&
          (error.kind == ErrorKind::Environment ||
           error.kind == ErrorKind::Untrusted ||
           error.kind == ErrorKind::Unsupported);
@@ -85,7 +89,7 @@ Result<std::shared_ptr<const runtime::LoadedEngine>>
 tools::loadCode(std::shared_ptr<const Engine> engine,
                 const ModelOptions &options) {
   auto loaded = runtime::LoadedEngine::load(engine, options.isa);
-  if (loaded || !canRebuild(*engine, loaded.error()))
+  if (loaded || !canRebuild(*engine, loaded.error(), options))
     return loaded;
   // Its code is for another CPU or from an unknown hand, but its IR is there.
   auto rebuilt = openRebuilt(*engine, targetFor(options));
