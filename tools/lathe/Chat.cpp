@@ -69,7 +69,7 @@ private:
       write(sign);
       flushOutput();
       std::string line;
-      if (!std::getline(std::cin, line))
+      if (!waitForInput(STDIN_FILENO) || !std::getline(std::cin, line))
         return std::nullopt;
       if (!line.ends_with('\\'))
         return text + line;

@@ -1,6 +1,11 @@
 #include "tools/lathe/Interrupt.h"
 
+#include <cerrno>
 #include <csignal>
+#include <cstdint>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 using namespace lathe;
 
@@ -10,7 +15,15 @@ std::atomic<bool> interrupted{false};
 static_assert(std::atomic<bool>::is_always_lock_free,
               "set by a signal handler");
 
+/// Readable once a signal came: what a wait can watch, whichever thread the
+/// signal was delivered to. -1 until catchInterrupts().
+int event = -1;
+
 void handle(int signal) {
+  int error = errno;
+  uint64_t one = 1;
+  (void)!write(event, &one, sizeof one);
+  errno = error;
   if (interrupted.exchange(true)) {
     std::signal(signal, SIG_DFL);
     std::raise(signal);
@@ -20,6 +33,8 @@ void handle(int signal) {
 } // namespace
 
 const std::atomic<bool> *tools::catchInterrupts() {
+  if (event < 0)
+    event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   struct sigaction action{};
   action.sa_handler = handle;
   sigemptyset(&action.sa_mask);
@@ -28,6 +43,18 @@ const std::atomic<bool> *tools::catchInterrupts() {
   return &interrupted;
 }
 
-void tools::clearInterrupt() { interrupted = false; }
+void tools::clearInterrupt() {
+  interrupted = false;
+  uint64_t count = 0;
+  (void)!read(event, &count, sizeof count);
+}
+
+bool tools::waitForInput(int descriptor) {
+  pollfd watched[] = {{descriptor, POLLIN, 0}, {event, POLLIN, 0}};
+  while (poll(watched, 2, -1) < 0)
+    if (errno != EINTR || interrupted)
+      return !interrupted;
+  return !interrupted;
+}
 
 bool tools::wasInterrupted() { return interrupted; }

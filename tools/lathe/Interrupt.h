@@ -8,12 +8,15 @@
 namespace lathe::tools {
 
 /// From here on SIGINT and SIGTERM set the flag that is returned; a second one
-/// without clearInterrupt() in between ends the process at once. System calls
-/// are interrupted, so that reading a line ends too.
+/// without clearInterrupt() in between ends the process at once.
 const std::atomic<bool> *catchInterrupts();
 
 /// Forgets the signal, for the next answer of a chat.
 void clearInterrupt();
+
+/// Waits until the descriptor can be read, or is at its end; false if a signal
+/// came first, however early.
+bool waitForInput(int descriptor);
 
 /// True if a signal came and was not cleared.
 bool wasInterrupted();
