@@ -172,6 +172,15 @@ private:
     for (const std::string &text : options.addedPasses)
       if (auto ok = addPass(text); !ok)
         return ok;
+    for (const std::string &path : {input, options.source}) {
+      std::error_code error;
+      if (!path.empty() &&
+          std::filesystem::equivalent(path, options.output, error))
+        return fail(ErrorKind::InvalidInput,
+                    "{} is read and must not be written over; give another "
+                    "output",
+                    options.output);
+    }
     if (options.kvDtype != "f16" && options.kvDtype != "f32")
       return fail(ErrorKind::InvalidInput,
                   "unknown KV dtype '{}'; known are f16, f32", options.kvDtype);
@@ -337,6 +346,8 @@ private:
     if (!facts)
       return fail(ErrorKind::InvalidInput,
                   "{}: the module has no 'lathe.model' attribute", input);
+    if (auto ok = checkModel(*module, facts); !ok)
+      return failFrom(ok, input);
     auto weights = placeWeights(*module, store, model.engine.get());
     if (!weights)
       return failFrom(weights, input);

@@ -98,6 +98,43 @@ fb::ModelT codegen::describeModel(ir::ModelAttr facts) {
   return model;
 }
 
+Result<void> codegen::checkModel(ModuleOp module, ir::ModelAttr facts) {
+  auto check = [](std::string_view what, int64_t stated,
+                  int64_t computed) -> Result<void> {
+    if (stated == computed)
+      return {};
+    return fail(ErrorKind::InvalidInput,
+                "'lathe.model' says {} = {}, but the kernels compute {}", what,
+                stated, computed);
+  };
+  for (auto embed : module.getOps<ir::EmbedKernelOp>())
+    if (auto ok = check("hidden", facts.getHidden(), embed.getK()); !ok)
+      return ok;
+  for (auto program : module.getOps<ir::ProgramOp>())
+    for (auto launch : program.getOps<ir::LaunchOp>()) {
+      auto kernel = cast<ir::KernelOpInterface>(
+          module.lookupSymbol(launch.getKernelAttr()));
+      auto contract = dyn_cast<ir::ContractKernelOp>(kernel.getOperation());
+      for (auto [buffer, info] :
+           llvm::zip(launch.getBuffers(), kernel.operandInfos())) {
+        auto step = buffer.getDefiningOp<ir::StepBufferOp>();
+        int64_t bytes = info.bytesPerRow;
+        if (contract && contract.getOp() == ir::ContractOp::Linear &&
+            info.role == ir::Role::Write)
+          bytes = contract.getDims()[1] * 4;
+        if (!step || bytes == 0)
+          continue;
+        bool logits = step.getKind() == ir::StepBuffer::Logits;
+        if (auto ok =
+                check(logits ? "vocab" : "hidden",
+                      logits ? facts.getVocab() : facts.getHidden(), bytes / 4);
+            !ok)
+          return ok;
+      }
+    }
+  return {};
+}
+
 std::vector<fb::KvGroupT> codegen::describeGroups(ModuleOp module) {
   std::vector<fb::KvGroupT> groups;
   for (auto op : module.getOps<ir::KvGroupOp>()) {

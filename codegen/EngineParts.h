@@ -31,6 +31,10 @@ runtime::Result<PlacedWeights> placeWeights(mlir::ModuleOp module,
 
 engine::fb::ModelT describeModel(ir::ModelAttr model);
 
+/// Whether a planned module computes what its `#lathe.model` says: the buffers
+/// that the runtime sizes by it have just its rows. Errors: InvalidInput.
+runtime::Result<void> checkModel(mlir::ModuleOp module, ir::ModelAttr model);
+
 /// The KV groups of a planned module; none if it has no cache.
 std::vector<engine::fb::KvGroupT> describeGroups(mlir::ModuleOp module);
 

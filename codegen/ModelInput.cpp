@@ -6,14 +6,13 @@
 #include "ir/lathe/Lathe.h"
 #include "passes/Pipeline.h"
 #include "runtime/engine/FileLayout.h"
+#include "runtime/support/MappedFile.h"
 #include "runtime/support/Sha256.h"
 
 #include "mlir/Parser/Parser.h"
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 using namespace lathe;
 using namespace lathe::codegen;
@@ -63,10 +62,10 @@ Result<ModelInput> loadGguf(mlir::MLIRContext &context, const std::string &path,
 Result<ModelInput> loadMlir(mlir::MLIRContext &context, const std::string &path,
                             const CompileOptions &options) {
   ModelInput input;
-  std::ifstream file(path, std::ios::binary);
-  input.text.assign(std::istreambuf_iterator<char>(file), {});
-  if (!file.is_open() || file.bad())
-    return fail(ErrorKind::NotFound, "{}: cannot be read", path);
+  auto file = runtime::MappedFile::open(path);
+  if (!file)
+    return failFrom(file);
+  input.text.assign(file->bytes().begin(), file->bytes().end());
   if (auto ok = checkIrText(input.text); !ok)
     return failFrom(ok, path + ": not valid IR");
   input.module = mlir::parseSourceString<mlir::ModuleOp>(
@@ -159,12 +158,11 @@ Result<ModelInput> loadEngine(mlir::MLIRContext &context,
 
 /// Whether the file begins like an engine.
 bool isEngine(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string start(runtime::engineMagic.size(), '\0');
-  file.read(start.data(), static_cast<std::streamsize>(start.size()));
-  return file &&
-         std::equal(start.begin(), start.end(), runtime::engineMagic.begin(),
-                    [](char a, auto b) { return a == char(b); });
+  // What cannot be mapped is for the readers to complain about.
+  auto file = runtime::MappedFile::open(path);
+  return file && file->size() >= runtime::engineMagic.size() &&
+         std::equal(runtime::engineMagic.begin(), runtime::engineMagic.end(),
+                    file->bytes().begin());
 }
 
 } // namespace

@@ -102,14 +102,14 @@ private:
   Result<void> turn(const std::string &line) {
     messages.push_back({"user", line});
     auto ids = encode();
-    if (!ids)
-      return failFrom(ids);
-    auto made = answer(runner, options, *ids, [](std::string_view text) {
-      write(text);
-      flushOutput();
-    });
+    auto made = ids ? answer(runner, options, *ids,
+                             [](std::string_view text) {
+                               write(text);
+                               flushOutput();
+                             })
+                    : Result<Answer>(failFrom(ids));
     if (!made) {
-      // Too long a message is not the end of the chat.
+      // Too long a message, or one that is no text, is not the end of the chat.
       if (made.error().kind != ErrorKind::InvalidInput)
         return failFrom(made);
       spdlog::error("{}", made.error().message);

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -269,6 +270,15 @@ Result<int> eval(const Options &options) {
                 "{}: has a vocabulary of {}, expected {}",
                 displayPath(options.compare), reference->vocab(), vocab);
   std::optional<NpyWriter> writer;
+  for (const std::string &path :
+       {options.model, options.textFile, options.compare})
+    if (std::error_code error;
+        !path.empty() &&
+        std::filesystem::equivalent(path, options.logitsFile, error))
+      return fail(ErrorKind::InvalidInput,
+                  "{} is read and must not be written over; give another "
+                  "--logits",
+                  displayPath(path));
   if (!options.logitsFile.empty()) {
     u64 rows = chunks * (options.chunk - 1 - options.chunk / 2);
     auto created = NpyWriter::create(options.logitsFile, rows, vocab);

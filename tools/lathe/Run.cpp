@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <iostream>
 #include <spdlog/spdlog.h>
@@ -202,7 +203,9 @@ void addSampling(CLI::App &command, RunOptions &options) {
   runtime::SamplerOptions &sampling = options.sampling;
   const std::string group = "Sampling";
   auto add = [&](const char *name, auto &value, const char *text) {
-    command.add_option(name, value, text)->capture_default_str()->group(group);
+    return command.add_option(name, value, text)
+        ->capture_default_str()
+        ->group(group);
   };
   add("--temperature", sampling.temperature,
       "Randomness; 0 always takes the likeliest token");
@@ -219,7 +222,16 @@ void addSampling(CLI::App &command, RunOptions &options) {
       "The same, for each time they occurred");
   add("--repeat-last-n", sampling.penaltyWindow,
       "How many tokens are recent; 0: all");
-  add("--seed", sampling.seed, "The same seed gives the same answer");
+  add("--seed", sampling.seed, "The same seed gives the same answer")
+      ->check([](const std::string &text) {
+        // Conversion would wrap negative and cut large numbers.
+        u64 value = 0;
+        const char *end = text.data() + text.size();
+        auto [rest, error] = std::from_chars(text.data(), end, value);
+        return error == std::errc() && rest == end
+                   ? std::string()
+                   : "must be a whole number below 2^64, not " + text;
+      });
   command
       .add_option("--logit-bias", options.biases,
                   "ID=BIAS, added to a token's logit; may be repeated")

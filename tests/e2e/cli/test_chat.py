@@ -102,6 +102,15 @@ class Chat(CliTest):
         terminal.send("/exit\n")
         self.assertEqual(terminal.status(), 0)
 
+    def test_a_line_that_is_no_text_does_not_end_it(self):
+        terminal = self.start()
+        os.write(terminal.master, b"\xff\xfe\n")
+        terminal.expect("error: .*UTF-8")
+        terminal.expect("> ")
+        self.prefilled(terminal, "still here")
+        terminal.send("/exit\n")
+        self.assertEqual(terminal.status(), 0)
+
     def test_interrupt_at_the_prompt_ends(self):
         terminal = self.start()
         os.kill(terminal.pid, signal.SIGINT)

@@ -1,6 +1,7 @@
 """Compiling a tiny model, and every command on its engine."""
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -297,6 +298,44 @@ class Trust(CliTest):
         rebuilt = self.run_lathe(*run, "--isa", "avx2")
         self.assertEqual((rebuilt.returncode, rebuilt.stdout), (0, answer))
         self.assertIn("anew for cpu:avx2", rebuilt.stderr)
+
+    def test_facts_that_the_graph_contradicts(self):
+        self.engine()
+        model, ir = self.home / "tiny.gguf", self.home / "x.mlir"
+        self.done("compile", model, "-o", ir, "--stop-after", "canonicalize")
+        text = ir.read_text()
+        for fact, other in (("hidden = 64", "hidden = 32"), ("vocab = 512", "vocab = 500")):
+            self.assertIn(fact, text)
+            ir.write_text(text.replace(fact, other))
+            self.fails(1, other, "compile", ir, "-o", self.home / "x.lathe")
+
+    def test_inputs_are_not_written_over(self):
+        engine = self.engine()
+        model = self.home / "tiny.gguf"
+        before = model.read_bytes()
+        self.fails(1, "must not be written over", "compile", model, "-o", model)
+        self.assertEqual(model.read_bytes(), before)
+        before = engine.read_bytes()
+        text = self.home / "text.txt"
+        text.write_text("the keeper of the lighthouse counted ships " * 20)
+        command = ("eval", engine, "-f", text, "--chunk", "8", "--chunks", "1")
+        self.fails(1, "must not be written over", *command, "--logits", engine)
+        self.fails(1, "must not be written over", *command, "--logits", text)
+        self.assertEqual(engine.read_bytes(), before)
+
+    def test_inputs_that_are_no_files(self):
+        fifo, folder = self.home / "fifo", self.home / "folder.mlir"
+        os.mkfifo(fifo)
+        folder.mkdir()
+        for path in (fifo, folder):
+            self.fails(
+                1, "not a regular file", "compile", path, "-o", self.home / "x.lathe"
+            )
+
+    def test_seeds_are_whole_numbers(self):
+        engine = self.engine()
+        for seed in ("-1", "99999999999999999999", "1.5", "x"):
+            self.fails(2, "seed", "run", engine, "-p", "x", "-n", "1", "--seed", seed)
 
     def test_dumped_ir_compiles_on_to_the_same_engine(self):
         engine = self.engine()
