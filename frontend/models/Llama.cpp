@@ -5,8 +5,6 @@
 #include "frontend/models/Common.h"
 #include "frontend/models/Models.h"
 
-#include <cmath>
-
 using namespace lathe::frontend;
 using mlir::Value;
 
