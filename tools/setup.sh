@@ -69,16 +69,19 @@ install_packages() {
   rm -f "$log"
 }
 
-# build_targets DIR TARGET...: configures if needed and builds, with the share
-# of the build steps as progress; the log only if something fails.
+# build_targets DIR TESTS TARGET...: configures if needed, with the tests if
+# TESTS is ON, and builds, with the share of the build steps as progress; the
+# log only if something fails. A build with tests stays one.
 build_targets() {
-  local dir=$1
-  shift
+  local dir=$1 tests=$2
+  shift 2
   local log=$dir/build.log
   mkdir -p "$dir"
-  if [ ! -f "$dir/build.ninja" ]; then
+  if [ ! -f "$dir/build.ninja" ] || { [ "$tests" = ON ] &&
+    grep -qs '^LATHE_BUILD_TESTS:BOOL=OFF' "$dir/CMakeCache.txt"; }; then
     progress "[2/4] configuring"
-    cmake -S "$LATHE_ROOT" --preset release -B "$dir" >"$log" 2>&1 || {
+    cmake -S "$LATHE_ROOT" --preset release -B "$dir" \
+      -D LATHE_BUILD_TESTS="$tests" >"$log" 2>&1 || {
       progress_done
       tail -n 20 "$log" >&2
       die "cmake failed; the whole log is $log"
