@@ -2,6 +2,7 @@
 
 #include "frontend/gguf/GgufFile.h"
 #include "kernels/formats/Dequantize.h"
+#include "tests/unit/support/GgufReads.h"
 
 #include <cstdlib>
 #include <string>
@@ -19,19 +20,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   ::close(fd);
   if (!file)
     return 0;
-  for (const frontend::GgufEntry &entry : file->entries()) {
-    (void)file->getU32(entry.key);
-    (void)file->getI64(entry.key);
-    (void)file->getF32(entry.key);
-    (void)file->getBool(entry.key);
-    (void)file->getString(entry.key);
-    (void)file->getStringArray(entry.key);
-    (void)file->getI32Array(entry.key);
-    (void)file->getF32Array(entry.key);
-    (void)file->getU32PerLayer(entry.key, 4);
-  }
+  (void)tests::readWholeGguf(*file);
   for (const frontend::GgufTensor &tensor : file->tensors()) {
-    (void)file->checkBlocks(tensor);
     const auto &traits = traitsOf(tensor.format);
     float values[kernels::maxBlockElems];
     for (size_t at = 0; at < tensor.data.size(); at += traits.blockBytes)

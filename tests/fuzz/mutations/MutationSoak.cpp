@@ -8,6 +8,7 @@
 #include "runtime/engine/Engine.h"
 #include "runtime/text/Tokenizer.h"
 #include "tests/fuzz/mutations/Mutate.h"
+#include "tests/unit/support/GgufReads.h"
 
 #include <atomic>
 #include <cstdio>
@@ -75,20 +76,7 @@ bool readGguf(const std::string &path) {
   auto file = frontend::GgufFile::open(path);
   if (!file)
     return false;
-  for (const frontend::GgufEntry &entry : file->entries()) {
-    (void)file->getU64(entry.key);
-    (void)file->getI64(entry.key);
-    (void)file->getF32(entry.key);
-    (void)file->getBool(entry.key);
-    (void)file->getString(entry.key);
-    (void)file->getStringArray(entry.key);
-    (void)file->getI32Array(entry.key);
-    (void)file->getF32Array(entry.key);
-    (void)file->getU32PerLayer(entry.key, 4);
-  }
-  bool whole = true;
-  for (const frontend::GgufTensor &tensor : file->tensors())
-    whole &= file->checkBlocks(tensor).has_value();
+  bool whole = readWholeGguf(*file);
   return useTokenizer(frontend::readTokenizer(*file)) && whole;
 }
 
