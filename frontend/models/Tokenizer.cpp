@@ -52,7 +52,7 @@ constexpr std::string_view kBeginWithBos[] = {"falcon-h1", "falcon3",  "lfm2",
 
 class Reader {
 public:
-  explicit Reader(const GgufFile &file) : file_(file) {}
+  explicit Reader(const GgufFile &file) : file(file) {}
 
   Result<TokenizerSpec> read() {
     auto done = readModel()
@@ -61,62 +61,62 @@ public:
                     .and_then([&] { return readFlags(); });
     if (!done)
       return failFrom(done);
-    if (spec_.types.empty())
+    if (spec.types.empty())
       inferTypes();
     nameEnds();
-    return std::move(spec_);
+    return std::move(spec);
   }
 
 private:
   Result<void> readModel() {
-    auto model = file_.getString("tokenizer.ggml.model");
+    auto model = file.getString("tokenizer.ggml.model");
     if (!model)
       return failFrom(model);
     if (*model == "gpt2")
-      spec_.model = TokenizerModel::ByteLevelBpe;
+      spec.model = TokenizerModel::ByteLevelBpe;
     else if (*model == "llama")
-      spec_.model = TokenizerModel::SentencePieceBpe;
+      spec.model = TokenizerModel::SentencePieceBpe;
     else if (*model == "t5")
-      spec_.model = TokenizerModel::Unigram;
+      spec.model = TokenizerModel::Unigram;
     else
       return fail(ErrorKind::Unsupported,
                   "{}: tokenizer.ggml.model is '{}'; known are gpt2, llama, t5",
-                  file_.path(), *model);
-    if (spec_.model != TokenizerModel::ByteLevelBpe)
+                  file.path(), *model);
+    if (spec.model != TokenizerModel::ByteLevelBpe)
       return {};
-    auto pre = file_.getString("tokenizer.ggml.pre");
+    auto pre = file.getString("tokenizer.ggml.pre");
     if (!pre)
       return failFrom(pre);
-    spec_.preTokenizer = *pre;
+    spec.preTokenizer = *pre;
     auto known = runtime::PreTokenizer::create(*pre);
     if (!known)
-      return failFrom(known, file_.path() + ": tokenizer.ggml.pre");
+      return failFrom(known, file.path() + ": tokenizer.ggml.pre");
     return {};
   }
 
   Result<void> readArrays() {
-    auto tokens = file_.getStringArray("tokenizer.ggml.tokens");
+    auto tokens = file.getStringArray("tokenizer.ggml.tokens");
     if (!tokens)
       return failFrom(tokens);
     if (tokens->empty())
       return fail(ErrorKind::InvalidInput, "{}: tokenizer.ggml.tokens is empty",
-                  file_.path());
-    spec_.tokens.assign(tokens->begin(), tokens->end());
-    if (spec_.model == TokenizerModel::ByteLevelBpe) {
-      auto merges = file_.getStringArray("tokenizer.ggml.merges");
+                  file.path());
+    spec.tokens.assign(tokens->begin(), tokens->end());
+    if (spec.model == TokenizerModel::ByteLevelBpe) {
+      auto merges = file.getStringArray("tokenizer.ggml.merges");
       if (!merges)
         return failFrom(merges);
-      spec_.merges.assign(merges->begin(), merges->end());
+      spec.merges.assign(merges->begin(), merges->end());
     } else {
-      auto scores = file_.getF32Array("tokenizer.ggml.scores");
+      auto scores = file.getF32Array("tokenizer.ggml.scores");
       if (!scores)
         return failFrom(scores);
-      spec_.scores = std::move(*scores);
-      if (auto r = checkLength("scores", spec_.scores.size()); !r)
+      spec.scores = std::move(*scores);
+      if (auto r = checkLength("scores", spec.scores.size()); !r)
         return r;
     }
-    if (file_.has("tokenizer.ggml.token_type")) {
-      auto types = file_.getI32Array("tokenizer.ggml.token_type");
+    if (file.has("tokenizer.ggml.token_type")) {
+      auto types = file.getI32Array("tokenizer.ggml.token_type");
       if (!types)
         return failFrom(types);
       if (auto r = checkLength("token_type", types->size()); !r)
@@ -126,76 +126,76 @@ private:
         if (type < 0 || type > static_cast<int32_t>(TokenType::Byte))
           return fail(ErrorKind::InvalidInput,
                       "{}: tokenizer.ggml.token_type of token {} is {}",
-                      file_.path(), id, type);
-        spec_.types.push_back(static_cast<TokenType>(type));
+                      file.path(), id, type);
+        spec.types.push_back(static_cast<TokenType>(type));
       }
     }
     if (const GgufValue *map =
-            file_.find("tokenizer.ggml.precompiled_charsmap")) {
+            file.find("tokenizer.ggml.precompiled_charsmap")) {
       if (map->type != GgufType::Array || (map->elementType != GgufType::U8 &&
                                            map->elementType != GgufType::I8))
         return fail(ErrorKind::InvalidInput,
                     "{}: tokenizer.ggml.precompiled_charsmap is {}, not an "
                     "array of bytes",
-                    file_.path(), describeType(*map));
-      spec_.charsmap.assign(map->bytes.begin(), map->bytes.end());
+                    file.path(), describeType(*map));
+      spec.charsmap.assign(map->bytes.begin(), map->bytes.end());
     }
     return {};
   }
 
   Result<void> checkLength(const char *key, size_t length) {
-    if (length == spec_.tokens.size())
+    if (length == spec.tokens.size())
       return {};
     return fail(ErrorKind::InvalidInput,
                 "{}: tokenizer.ggml.{} has {} entries for {} tokens",
-                file_.path(), key, length, spec_.tokens.size());
+                file.path(), key, length, spec.tokens.size());
   }
 
   /// Reads "tokenizer.ggml.NAME_token_id" if it is there.
   Result<void> readId(const char *name, int32_t &id) {
     std::string key = std::string("tokenizer.ggml.") + name + "_token_id";
-    if (!file_.has(key))
+    if (!file.has(key))
       return {};
-    auto value = file_.getU32(key);
+    auto value = file.getU32(key);
     if (!value)
       return failFrom(value);
-    if (*value >= spec_.tokens.size())
+    if (*value >= spec.tokens.size())
       return fail(ErrorKind::InvalidInput,
                   "{}: {} is {}, outside the vocabulary of {} tokens",
-                  file_.path(), key, *value, spec_.tokens.size());
+                  file.path(), key, *value, spec.tokens.size());
     id = static_cast<int32_t>(*value);
     return {};
   }
 
   Result<void> readIds() {
-    if (spec_.model == TokenizerModel::SentencePieceBpe) {
-      spec_.unkId = 0;
-      spec_.bosId = ifToken(1);
-      spec_.eosId = ifToken(2);
-    } else if (spec_.model == TokenizerModel::Unigram) {
-      spec_.padId = 0;
-      spec_.eosId = ifToken(1);
-      spec_.unkId = ifToken(2);
+    if (spec.model == TokenizerModel::SentencePieceBpe) {
+      spec.unkId = 0;
+      spec.bosId = ifToken(1);
+      spec.eosId = ifToken(2);
+    } else if (spec.model == TokenizerModel::Unigram) {
+      spec.padId = 0;
+      spec.eosId = ifToken(1);
+      spec.unkId = ifToken(2);
     }
-    return readId("bos", spec_.bosId)
-        .and_then([&] { return readId("eos", spec_.eosId); })
-        .and_then([&] { return readId("eot", spec_.eotId); })
-        .and_then([&] { return readId("eom", spec_.eomId); })
-        .and_then([&] { return readId("unknown", spec_.unkId); })
-        .and_then([&] { return readId("padding", spec_.padId); })
-        .and_then([&] { return readId("fim_pad", fillPad_); })
-        .and_then([&] { return readId("fim_rep", fillRepository_); })
-        .and_then([&] { return readId("fim_sep", fillFile_); });
+    return readId("bos", spec.bosId)
+        .and_then([&] { return readId("eos", spec.eosId); })
+        .and_then([&] { return readId("eot", spec.eotId); })
+        .and_then([&] { return readId("eom", spec.eomId); })
+        .and_then([&] { return readId("unknown", spec.unkId); })
+        .and_then([&] { return readId("padding", spec.padId); })
+        .and_then([&] { return readId("fim_pad", fillPad); })
+        .and_then([&] { return readId("fim_rep", fillRepository); })
+        .and_then([&] { return readId("fim_sep", fillFile); });
   }
 
   int32_t ifToken(int32_t id) const {
-    return static_cast<size_t>(id) < spec_.tokens.size() ? id : kNoToken;
+    return static_cast<size_t>(id) < spec.tokens.size() ? id : kNoToken;
   }
 
   Result<void> readFlags() {
-    bool pieces = spec_.model == TokenizerModel::SentencePieceBpe;
-    bool unigram = spec_.model == TokenizerModel::Unigram;
-    bool family = std::ranges::find(kBeginWithBos, spec_.preTokenizer) !=
+    bool pieces = spec.model == TokenizerModel::SentencePieceBpe;
+    bool unigram = spec.model == TokenizerModel::Unigram;
+    bool family = std::ranges::find(kBeginWithBos, spec.preTokenizer) !=
                   std::end(kBeginWithBos);
     struct Flag {
       const char *key;
@@ -203,53 +203,54 @@ private:
       bool &value;
     };
     const Flag flags[] = {
-        {"add_bos_token", (pieces || family) && spec_.bosId != kNoToken,
-         spec_.addBos},
-        {"add_eos_token", unigram && spec_.eosId != kNoToken, spec_.addEos},
-        {"add_space_prefix", pieces, spec_.addSpacePrefix},
-        {"remove_extra_whitespaces", false, spec_.removeExtraSpaces},
+        {"add_bos_token", (pieces || family) && spec.bosId != kNoToken,
+         spec.addBos},
+        {"add_eos_token", unigram && spec.eosId != kNoToken, spec.addEos},
+        {"add_space_prefix", pieces, spec.addSpacePrefix},
+        {"remove_extra_whitespaces", false, spec.removeExtraSpaces},
     };
     for (const Flag &flag : flags) {
-      auto value = file_.getBool(std::string("tokenizer.ggml.") + flag.key,
-                                 flag.fallback);
+      auto value = file.getBool(std::string("tokenizer.ggml.") + flag.key,
+                                flag.fallback);
       if (!value)
         return failFrom(value);
       flag.value = *value;
     }
     // Byte-level BPE has no such prefix; some files state the key all the same.
-    if (spec_.model == TokenizerModel::ByteLevelBpe)
-      spec_.addSpacePrefix = false;
-    auto chat = file_.getString("tokenizer.chat_template", "");
+    if (spec.model == TokenizerModel::ByteLevelBpe)
+      spec.addSpacePrefix = false;
+    auto chat = file.getString("tokenizer.chat_template", "");
     if (!chat)
       return failFrom(chat);
-    spec_.chatTemplate = *chat;
+    spec.chatTemplate = *chat;
     return {};
   }
 
   void inferTypes() {
-    spec_.types.assign(spec_.tokens.size(), TokenType::Normal);
-    if (spec_.model == TokenizerModel::ByteLevelBpe)
+    spec.types.assign(spec.tokens.size(), TokenType::Normal);
+    if (spec.model == TokenizerModel::ByteLevelBpe)
       return;
-    for (size_t id = 0; id < spec_.tokens.size(); ++id)
-      if (runtime::byteNamedBy(spec_.tokens[id]) >= 0)
-        spec_.types[id] = TokenType::Byte;
-    if (spec_.unkId != kNoToken)
-      spec_.types[spec_.unkId] = TokenType::Unknown;
+    for (size_t id = 0; id < spec.tokens.size(); ++id)
+      if (runtime::byteNamedBy(spec.tokens[id]) >= 0)
+        spec.types[id] = TokenType::Byte;
+    if (spec.unkId != kNoToken)
+      spec.types[spec.unkId] = TokenType::Unknown;
   }
 
   /// Finds the tokens that end generation and makes all of them control tokens.
   void nameEnds() {
     // Only texts that look like markers are worth a place in the map.
-    for (size_t id = 0; id < spec_.tokens.size(); ++id) {
-      std::string_view text = spec_.tokens[id];
+    for (size_t id = 0; id < spec.tokens.size(); ++id) {
+      std::string_view text = spec.tokens[id];
       if (text.size() <= 32 && (text.ends_with('>') || text.ends_with(']')))
-        byText_.try_emplace(text, static_cast<int32_t>(id));
+        byText.try_emplace(text, static_cast<int32_t>(id));
     }
     // What merges yield is ordinary text: Qwen2 has "</s>" as a tag of HTML.
-    for (std::string joined : spec_.merges)
-      if (joined.ends_with('>') || joined.ends_with(']')) {
+    for (const std::string &merge : spec.merges)
+      if (merge.ends_with('>') || merge.ends_with(']')) {
+        std::string joined = merge;
         std::erase(joined, ' ');
-        byText_.erase(joined);
+        byText.erase(joined);
       }
     std::set<int32_t> ends;
     auto resolve = [&](int32_t &id, std::span<const std::string_view> names) {
@@ -258,37 +259,37 @@ private:
           id = idOf(name);
       ends.insert(id);
     };
-    resolve(spec_.eotId, kEndOfTurn);
-    resolve(spec_.eomId, kEndOfMessage);
-    resolve(fillPad_, kFillPad);
-    resolve(fillRepository_, kFillRepository);
-    resolve(fillFile_, kFillFile);
-    ends.insert(spec_.eosId);
+    resolve(spec.eotId, kEndOfTurn);
+    resolve(spec.eomId, kEndOfMessage);
+    resolve(fillPad, kFillPad);
+    resolve(fillRepository, kFillRepository);
+    resolve(fillFile, kFillFile);
+    ends.insert(spec.eosId);
     for (std::string_view name : kEndOfTurn)
       ends.insert(idOf(name));
     for (std::string_view name : kOtherEnds) {
       int32_t id = idOf(name);
       // Gemma has "</s>" as a tag of HTML among its user-defined tokens.
-      if (id != kNoToken && spec_.types[id] != TokenType::UserDefined)
+      if (id != kNoToken && spec.types[id] != TokenType::UserDefined)
         ends.insert(id);
     }
     ends.erase(kNoToken);
-    spec_.endIds.assign(ends.begin(), ends.end());
-    for (int32_t id : spec_.endIds)
-      spec_.types[id] = TokenType::Control;
-    if (spec_.bosId != kNoToken)
-      spec_.types[spec_.bosId] = TokenType::Control;
+    spec.endIds.assign(ends.begin(), ends.end());
+    for (int32_t id : spec.endIds)
+      spec.types[id] = TokenType::Control;
+    if (spec.bosId != kNoToken)
+      spec.types[spec.bosId] = TokenType::Control;
   }
 
   int32_t idOf(std::string_view text) const {
-    auto at = byText_.find(text);
-    return at == byText_.end() ? kNoToken : at->second;
+    auto at = byText.find(text);
+    return at == byText.end() ? kNoToken : at->second;
   }
 
-  const GgufFile &file_;
-  TokenizerSpec spec_;
-  int32_t fillPad_ = kNoToken, fillRepository_ = kNoToken, fillFile_ = kNoToken;
-  std::unordered_map<std::string_view, int32_t> byText_;
+  const GgufFile &file;
+  TokenizerSpec spec;
+  int32_t fillPad = kNoToken, fillRepository = kNoToken, fillFile = kNoToken;
+  std::unordered_map<std::string_view, int32_t> byText;
 };
 
 } // namespace

@@ -30,16 +30,16 @@ Result<Charsmap> Charsmap::create(std::span<const uint8_t> blob) {
                 "tokenizer: the normalization map of {} bytes says that its "
                 "table has {}",
                 blob.size(), size);
-  map.units_.resize(size / sizeof(uint32_t));
-  std::memcpy(map.units_.data(), blob.data() + sizeof size, size);
+  map.units.resize(size / sizeof(uint32_t));
+  std::memcpy(map.units.data(), blob.data() + sizeof size, size);
   auto texts = blob.subspan(sizeof size + size);
-  map.replacements_.assign(texts.begin(), texts.end());
-  if (map.replacements_.empty() || map.replacements_.back() != '\0')
+  map.replacements.assign(texts.begin(), texts.end());
+  if (map.replacements.empty() || map.replacements.back() != '\0')
     return fail(ErrorKind::InvalidInput,
                 "tokenizer: the normalization map does not end with NUL");
-  for (auto begin = map.replacements_.begin();
-       begin != map.replacements_.end();) {
-    auto end = std::find(begin, map.replacements_.end(), '\0');
+  for (auto begin = map.replacements.begin();
+       begin != map.replacements.end();) {
+    auto end = std::find(begin, map.replacements.end(), '\0');
     if (static_cast<size_t>(end - begin) > kMaxReplacementBytes)
       return fail(ErrorKind::InvalidInput,
                   "tokenizer: the normalization map has a replacement of {} "
@@ -52,21 +52,21 @@ Result<Charsmap> Charsmap::create(std::span<const uint8_t> blob) {
 
 Charsmap::Match Charsmap::longestPrefix(std::string_view text) const {
   Match best;
-  if (units_.empty())
+  if (units.empty())
     return best;
-  uint32_t node = offsetOf(units_[0]);
+  uint32_t node = offsetOf(units[0]);
   for (size_t i = 0; i < text.size(); ++i) {
     uint8_t byte = static_cast<uint8_t>(text[i]);
     node ^= byte;
-    if (byte == 0 || node >= units_.size() || labelOf(units_[node]) != byte)
+    if (byte == 0 || node >= units.size() || labelOf(units[node]) != byte)
       break;
-    uint32_t unit = units_[node];
+    uint32_t unit = units[node];
     node ^= offsetOf(unit);
     if (!hasLeaf(unit))
       continue;
-    if (node >= units_.size() || valueOf(units_[node]) >= replacements_.size())
+    if (node >= units.size() || valueOf(units[node]) >= replacements.size())
       break;
-    best = {i + 1, &replacements_[valueOf(units_[node])]};
+    best = {i + 1, &replacements[valueOf(units[node])]};
   }
   return best;
 }

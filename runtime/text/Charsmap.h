@@ -34,8 +34,8 @@ public:
   Match longestPrefix(std::string_view text) const;
 
 private:
-  std::vector<uint32_t> units_;
-  std::vector<char> replacements_;
+  std::vector<uint32_t> units;
+  std::vector<char> replacements;
 };
 
 } // namespace lathe::runtime

@@ -119,7 +119,7 @@ Result<PreTokenizer> PreTokenizer::create(std::string_view name) {
                 fmt::join(knownNames(), ", "));
 
   PreTokenizer result;
-  result.ignoresMerges_ = family->ignoresMerges;
+  result.takesWholeTokens = family->ignoresMerges;
   for (const char *source : family->patterns) {
     int error = 0;
     PCRE2_SIZE at = 0;
@@ -130,7 +130,7 @@ Result<PreTokenizer> PreTokenizer::create(std::string_view name) {
       return fail(ErrorKind::Internal,
                   "tokenizer: pattern of pre-tokenizer '{}', column {}: {}",
                   name, at, messageOf(error));
-    result.patterns_.push_back(std::make_shared<Pattern>(code));
+    result.patterns.push_back(std::make_shared<Pattern>(code));
     // Without JIT (a hardened kernel may forbid it) the interpreter matches
     // the same, only slower.
     pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
@@ -183,7 +183,7 @@ Result<void> PreTokenizer::split(std::string_view text,
   if (text.empty())
     return {};
   std::vector<uint32_t> outer{static_cast<uint32_t>(text.size())};
-  for (const auto &pattern : patterns_) {
+  for (const auto &pattern : patterns) {
     std::vector<uint32_t> inner;
     inner.reserve(outer.size());
     uint32_t begin = 0;

@@ -32,15 +32,15 @@ public:
   Result<void> split(std::string_view text, std::vector<uint32_t> &ends) const;
 
   /// True if a piece that is itself a token is taken whole, without merging.
-  bool ignoresMerges() const { return ignoresMerges_; }
+  bool ignoresMerges() const { return takesWholeTokens; }
 
 private:
   struct Pattern;
 
   PreTokenizer() = default;
 
-  std::vector<std::shared_ptr<const Pattern>> patterns_;
-  bool ignoresMerges_ = false;
+  std::vector<std::shared_ptr<const Pattern>> patterns;
+  bool takesWholeTokens = false;
 };
 
 } // namespace lathe::runtime

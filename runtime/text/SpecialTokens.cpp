@@ -5,16 +5,16 @@
 namespace lathe::runtime {
 
 SpecialTokens::SpecialTokens(const TokenizerSpec &spec) {
-  std::vector<TokenTrie::Entry> userDefined, control;
+  std::vector<TokenTrie::Entry> anywhere, trusted;
   for (int32_t id = 0; id < static_cast<int32_t>(spec.tokens.size()); ++id) {
     TokenType type = typeOf(spec, id);
     if (type == TokenType::UserDefined)
-      userDefined.emplace_back(spec.tokens[id], id);
+      anywhere.emplace_back(spec.tokens[id], id);
     else if (type == TokenType::Control || type == TokenType::Unknown)
-      control.emplace_back(spec.tokens[id], id);
+      trusted.emplace_back(spec.tokens[id], id);
   }
-  userDefined_ = TokenTrie(std::move(userDefined));
-  control_ = TokenTrie(std::move(control));
+  userDefined = TokenTrie(std::move(anywhere));
+  control = TokenTrie(std::move(trusted));
 }
 
 std::vector<SpecialTokens::Fragment>
@@ -37,11 +37,11 @@ SpecialTokens::cut(std::string_view text,
         bestId = id;
       }
     };
-    if (!userDefined_.noneStartsWith(text[at]))
-      userDefined_.eachPrefix(text.substr(at), offer);
+    if (!userDefined.noneStartsWith(text[at]))
+      userDefined.eachPrefix(text.substr(at), offer);
     if (!trusted.empty() && trusted.front().begin <= at &&
-        !control_.noneStartsWith(text[at]))
-      control_.eachPrefix(text.substr(at, trusted.front().end - at), offer);
+        !control.noneStartsWith(text[at]))
+      control.eachPrefix(text.substr(at, trusted.front().end - at), offer);
     if (bestId == kNoToken) {
       ++at;
       continue;
@@ -61,8 +61,8 @@ std::optional<int32_t> SpecialTokens::find(std::string_view text) const {
     if (length == text.size())
       found = id;
   };
-  userDefined_.eachPrefix(text, offer);
-  control_.eachPrefix(text, offer);
+  userDefined.eachPrefix(text, offer);
+  control.eachPrefix(text, offer);
   return found;
 }
 

@@ -41,8 +41,8 @@ public:
   std::optional<int32_t> find(std::string_view text) const;
 
 private:
-  TokenTrie userDefined_;
-  TokenTrie control_;
+  TokenTrie userDefined;
+  TokenTrie control;
 };
 
 } // namespace lathe::runtime

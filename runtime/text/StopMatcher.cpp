@@ -12,8 +12,8 @@ Result<StopMatcher> StopMatcher::create(const std::vector<std::string> &stops,
     return fail(ErrorKind::InvalidInput, "{} stop strings; the limit is {}",
                 stops.size(), kMaxStops);
   StopMatcher matcher;
-  matcher.includeStop_ = includeStop;
-  std::vector<State> &states = matcher.states_;
+  matcher.includeStop = includeStop;
+  std::vector<State> &states = matcher.states;
   for (size_t i = 0; i < stops.size(); ++i) {
     if (stops[i].empty())
       return fail(ErrorKind::InvalidInput, "stop string {} is empty", i);
@@ -26,8 +26,8 @@ Result<StopMatcher> StopMatcher::create(const std::vector<std::string> &stops,
     uint32_t state = 0;
     for (char c : stops[i]) {
       uint32_t edge = state << 8 | static_cast<uint8_t>(c);
-      auto [at, added] = matcher.edges_.try_emplace(
-          edge, static_cast<uint32_t>(states.size()));
+      auto [at, added] =
+          matcher.edges.try_emplace(edge, static_cast<uint32_t>(states.size()));
       if (added)
         states.push_back({.depth = states[state].depth + 1});
       state = at->second;
@@ -39,8 +39,8 @@ Result<StopMatcher> StopMatcher::create(const std::vector<std::string> &stops,
   }
 
   // Fallbacks by increasing depth: a state's fallback is shallower than it.
-  std::vector<std::pair<uint32_t, uint32_t>> edges(matcher.edges_.begin(),
-                                                   matcher.edges_.end());
+  std::vector<std::pair<uint32_t, uint32_t>> edges(matcher.edges.begin(),
+                                                   matcher.edges.end());
   std::ranges::sort(edges, [&](const auto &a, const auto &b) {
     return states[a.second].depth < states[b.second].depth;
   });
@@ -59,56 +59,56 @@ Result<StopMatcher> StopMatcher::create(const std::vector<std::string> &stops,
 
 uint32_t StopMatcher::next(uint32_t state, uint8_t byte) const {
   while (true) {
-    if (auto edge = edges_.find(state << 8 | byte); edge != edges_.end())
+    if (auto edge = edges.find(state << 8 | byte); edge != edges.end())
       return edge->second;
     if (state == 0)
       return 0;
-    state = states_[state].fallback;
+    state = states[state].fallback;
   }
 }
 
 bool StopMatcher::push(std::string_view text, std::string &out) {
-  if (done_)
+  if (done)
     return true;
   for (char c : text) {
-    held_.push_back(c);
-    state_ = next(state_, static_cast<uint8_t>(c));
-    const State &state = states_[state_];
-    size_t open = held_.size() - state.depth;
+    held.push_back(c);
+    current = next(current, static_cast<uint8_t>(c));
+    const State &state = states[current];
+    size_t open = held.size() - state.depth;
     if (state.stop != kNone) {
-      size_t begin = held_.size() - state.stopBytes;
-      if (!found_ || begin < matchBegin_) {
-        found_ = true;
-        matchBegin_ = begin;
-        matchEnd_ = held_.size();
-        matchStop_ = state.stop;
+      size_t begin = held.size() - state.stopBytes;
+      if (!found || begin < matchBegin) {
+        found = true;
+        matchBegin = begin;
+        matchEnd = held.size();
+        matchStop = state.stop;
       }
     }
-    if (found_ && matchBegin_ <= open)
+    if (found && matchBegin <= open)
       return finish(out);
   }
-  size_t open = held_.size() - states_[state_].depth;
-  size_t passed = found_ ? std::min(open, matchBegin_) : open;
-  out.append(held_, 0, passed);
-  held_.erase(0, passed);
-  matchBegin_ -= found_ ? passed : 0;
-  matchEnd_ -= found_ ? passed : 0;
+  size_t open = held.size() - states[current].depth;
+  size_t passed = found ? std::min(open, matchBegin) : open;
+  out.append(held, 0, passed);
+  held.erase(0, passed);
+  matchBegin -= found ? passed : 0;
+  matchEnd -= found ? passed : 0;
   return false;
 }
 
 bool StopMatcher::flush(std::string &out) {
-  if (done_ || found_)
-    return done_ || finish(out);
-  out.append(held_);
-  held_.clear();
-  state_ = 0;
+  if (done || found)
+    return done || finish(out);
+  out.append(held);
+  held.clear();
+  current = 0;
   return false;
 }
 
 bool StopMatcher::finish(std::string &out) {
-  out.append(held_, 0, includeStop_ ? matchEnd_ : matchBegin_);
-  held_.clear();
-  done_ = true;
+  out.append(held, 0, includeStop ? matchEnd : matchBegin);
+  held.clear();
+  done = true;
   return true;
 }
 

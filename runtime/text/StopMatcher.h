@@ -46,7 +46,7 @@ public:
   bool flush(std::string &out);
 
   /// Which of the stops ended the text; meaningful once push returned true.
-  size_t matched() const { return matchStop_; }
+  size_t matched() const { return matchStop; }
 
 private:
   static constexpr uint32_t kNone = ~uint32_t{0};
@@ -65,16 +65,16 @@ private:
   uint32_t next(uint32_t state, uint8_t byte) const;
   bool finish(std::string &out);
 
-  std::vector<State> states_{State{}};
-  std::unordered_map<uint32_t, uint32_t> edges_; ///< state * 256 + byte.
-  bool includeStop_ = false;
+  std::vector<State> states{State{}};
+  std::unordered_map<uint32_t, uint32_t> edges; ///< state * 256 + byte.
+  bool includeStop = false;
 
-  uint32_t state_ = 0;
-  std::string held_; ///< Text not passed on yet.
-  /// The best complete occurrence so far, as offsets into held_.
-  size_t matchBegin_ = 0, matchEnd_ = 0;
-  size_t matchStop_ = 0;
-  bool found_ = false, done_ = false;
+  uint32_t current = 0;
+  std::string held; ///< Text not passed on yet.
+  /// The best complete occurrence so far, as offsets into held.
+  size_t matchBegin = 0, matchEnd = 0;
+  size_t matchStop = 0;
+  bool found = false, done = false;
 };
 
 } // namespace lathe::runtime

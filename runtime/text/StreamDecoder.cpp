@@ -5,37 +5,37 @@
 namespace lathe::runtime {
 
 StreamDecoder::StreamDecoder(Tokenizer tokenizer, DecodeOptions options)
-    : tokenizer_(std::move(tokenizer)), options_(options),
-      dropSpace_(options.textStart && tokenizer_.spec().addSpacePrefix) {}
+    : tokenizer(std::move(tokenizer)), options(options),
+      dropSpace(options.textStart && this->tokenizer.spec().addSpacePrefix) {}
 
 void StreamDecoder::appendBytes(int32_t id, std::string &bytes) {
-  std::string_view text = tokenizer_.tokenBytes(id);
-  bool special = tokenizer_.isSpecial(id);
-  if (special || tokenizer_.isUserDefined(id)) {
-    if (!special || options_.showSpecial)
+  std::string_view text = tokenizer.tokenBytes(id);
+  bool special = tokenizer.isSpecial(id);
+  if (special || tokenizer.isUserDefined(id)) {
+    if (!special || options.showSpecial)
       bytes.append(text);
     // Text behind a special token was given a space of its own.
-    const TokenizerSpec &spec = tokenizer_.spec();
+    const TokenizerSpec &spec = tokenizer.spec();
     if (spec.addSpacePrefix && spec.spacePrefixAfterSpecial)
-      dropSpace_ = true;
+      dropSpace = true;
     return;
   }
   if (text.empty())
     return;
-  if (dropSpace_ && text.front() == ' ')
+  if (dropSpace && text.front() == ' ')
     text.remove_prefix(1);
-  dropSpace_ = false;
+  dropSpace = false;
   bytes.append(text);
 }
 
 void StreamDecoder::push(int32_t id, std::string &out) {
-  appendBytes(id, pending_);
-  moveValidUtf8(pending_, out, /*last=*/false);
+  appendBytes(id, pending);
+  moveValidUtf8(pending, out, /*last=*/false);
 }
 
 void StreamDecoder::flush(std::string &out) {
-  moveValidUtf8(pending_, out, /*last=*/true);
-  dropSpace_ = options_.textStart && tokenizer_.spec().addSpacePrefix;
+  moveValidUtf8(pending, out, /*last=*/true);
+  dropSpace = options.textStart && tokenizer.spec().addSpacePrefix;
 }
 
 } // namespace lathe::runtime

@@ -34,11 +34,11 @@ private:
   /// Appends the bytes of the id by the rules of the options.
   void appendBytes(int32_t id, std::string &bytes);
 
-  Tokenizer tokenizer_;
-  DecodeOptions options_;
+  Tokenizer tokenizer;
+  DecodeOptions options;
   /// A space at the start of the next token was put there by encoding.
-  bool dropSpace_;
-  std::string pending_; ///< An unfinished character, at most 3 bytes.
+  bool dropSpace;
+  std::string pending; ///< An unfinished character, at most 3 bytes.
 };
 
 } // namespace lathe::runtime

@@ -5,7 +5,7 @@
 namespace lathe::runtime {
 
 TokenTrie::TokenTrie(std::vector<Entry> entries) {
-  root_.fill(kNone);
+  root.fill(kNone);
   std::erase_if(entries, [](const Entry &e) { return e.first.empty(); });
   std::ranges::sort(entries); // By text, then by id.
   auto last = std::unique(
@@ -23,10 +23,10 @@ TokenTrie::TokenTrie(std::vector<Entry> entries) {
   for (size_t next = 0; next < work.size(); ++next) {
     auto [begin, end, depth] = work[next];
     if (next > 0) {
-      Node &node = nodes_[next - 1];
+      Node &node = nodes[next - 1];
       if (entries[begin].first.size() == depth)
         node.id = entries[begin++].second;
-      node.firstChild = static_cast<uint32_t>(nodes_.size());
+      node.firstChild = static_cast<uint32_t>(nodes.size());
     }
     while (begin < end) {
       char byte = entries[begin].first[depth];
@@ -34,11 +34,10 @@ TokenTrie::TokenTrie(std::vector<Entry> entries) {
       while (stop < end && entries[stop].first[depth] == byte)
         ++stop;
       if (next > 0)
-        ++nodes_[next - 1].children;
+        ++nodes[next - 1].children;
       else
-        root_[static_cast<uint8_t>(byte)] =
-            static_cast<uint32_t>(nodes_.size());
-      nodes_.push_back({0, 0, static_cast<uint8_t>(byte), -1});
+        root[static_cast<uint8_t>(byte)] = static_cast<uint32_t>(nodes.size());
+      nodes.push_back({0, 0, static_cast<uint8_t>(byte), -1});
       work.push_back({begin, stop, depth + 1});
       begin = stop;
     }
@@ -46,13 +45,13 @@ TokenTrie::TokenTrie(std::vector<Entry> entries) {
 }
 
 uint32_t TokenTrie::child(uint32_t node, uint8_t byte) const {
-  auto first = nodes_.begin() + nodes_[node].firstChild;
-  auto last = first + nodes_[node].children;
+  auto first = nodes.begin() + nodes[node].firstChild;
+  auto last = first + nodes[node].children;
   auto at = std::lower_bound(
       first, last, byte, [](const Node &n, uint8_t b) { return n.byte < b; });
   if (at == last || at->byte != byte)
     return kNone;
-  return static_cast<uint32_t>(at - nodes_.begin());
+  return static_cast<uint32_t>(at - nodes.begin());
 }
 
 } // namespace lathe::runtime

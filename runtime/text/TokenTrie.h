@@ -24,7 +24,7 @@ public:
 
   /// True if no token starts with this byte: a cheap first look.
   bool noneStartsWith(char byte) const {
-    return root_[static_cast<uint8_t>(byte)] == kNone;
+    return root[static_cast<uint8_t>(byte)] == kNone;
   }
 
   /// Calls found(length in bytes, id) for every token that is a prefix of
@@ -33,12 +33,12 @@ public:
   void eachPrefix(std::string_view text, Found found) const {
     uint32_t node = kNone;
     for (size_t i = 0; i < text.size(); ++i) {
-      node = i == 0 ? root_[static_cast<uint8_t>(text[0])]
+      node = i == 0 ? root[static_cast<uint8_t>(text[0])]
                     : child(node, static_cast<uint8_t>(text[i]));
       if (node == kNone)
         return;
-      if (nodes_[node].id >= 0)
-        found(i + 1, nodes_[node].id);
+      if (nodes[node].id >= 0)
+        found(i + 1, nodes[node].id);
     }
   }
 
@@ -55,8 +55,8 @@ private:
 
   uint32_t child(uint32_t node, uint8_t byte) const;
 
-  std::array<uint32_t, 256> root_;
-  std::vector<Node> nodes_;
+  std::array<uint32_t, 256> root;
+  std::vector<Node> nodes;
 };
 
 } // namespace lathe::runtime

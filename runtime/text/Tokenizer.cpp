@@ -139,7 +139,7 @@ Result<void> checkIds(const TokenizerSpec &spec) {
 } // namespace
 
 Tokenizer::Tokenizer(std::shared_ptr<const Parts> parts)
-    : parts_(std::move(parts)) {}
+    : parts(std::move(parts)) {}
 
 Result<Tokenizer> Tokenizer::create(TokenizerSpec spec) {
   if (auto r = checkArrays(spec); !r)
@@ -185,10 +185,10 @@ Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text,
                                                EncodeOptions options) const {
   SpecialTokens::Range whole{0, text.size()};
   auto ids =
-      parts_->encode(text, {&whole, options.parseSpecial ? size_t{1} : 0});
+      parts->encode(text, {&whole, options.parseSpecial ? size_t{1} : 0});
   if (!ids || !options.addSpecial)
     return ids;
-  const TokenizerSpec &spec = parts_->spec;
+  const TokenizerSpec &spec = parts->spec;
   if (spec.addBos && (ids->empty() || ids->front() != spec.bosId))
     ids->insert(ids->begin(), spec.bosId);
   // The end of an empty text is not the begin token, even if they are one.
@@ -213,7 +213,7 @@ Tokenizer::encodeSegments(std::span<const PromptSegment> segments) const {
     else
       trusted.push_back({begin, text.size()});
   }
-  return parts_->encode(text, trusted);
+  return parts->encode(text, trusted);
 }
 
 std::string Tokenizer::decode(std::span<const int32_t> ids,
@@ -236,42 +236,42 @@ std::string Tokenizer::decodeBytes(std::span<const int32_t> ids,
 }
 
 std::string_view Tokenizer::tokenBytes(int32_t id) const {
-  return parts_->has(id) ? parts_->pieces[id] : std::string_view{};
+  return parts->has(id) ? parts->pieces[id] : std::string_view{};
 }
 
 bool Tokenizer::isSpecial(int32_t id) const {
-  if (!parts_->has(id))
+  if (!parts->has(id))
     return false;
-  TokenType type = typeOf(parts_->spec, id);
+  TokenType type = typeOf(parts->spec, id);
   return type == TokenType::Control || type == TokenType::Unknown;
 }
 
 bool Tokenizer::isUserDefined(int32_t id) const {
-  return parts_->has(id) && typeOf(parts_->spec, id) == TokenType::UserDefined;
+  return parts->has(id) && typeOf(parts->spec, id) == TokenType::UserDefined;
 }
 
 bool Tokenizer::isEnd(int32_t id) const {
-  return std::ranges::binary_search(parts_->ends, id);
+  return std::ranges::binary_search(parts->ends, id);
 }
 
 bool Tokenizer::spellsBos(std::string_view text) const {
-  const TokenizerSpec &spec = parts_->spec;
+  const TokenizerSpec &spec = parts->spec;
   if (!spec.addBos)
     return false;
   const std::string &bos = spec.tokens[spec.bosId];
   SpecialTokens::Range start{0, std::min(text.size(), 2 * kMaxTokenBytes)};
-  auto fragments = parts_->specials.cut(text.substr(0, start.end), {&start, 1});
+  auto fragments = parts->specials.cut(text.substr(0, start.end), {&start, 1});
   return !bos.empty() && !fragments.empty() && fragments[0].id == spec.bosId;
 }
 
 std::optional<int32_t> Tokenizer::findSpecial(std::string_view text) const {
-  return parts_->specials.find(text);
+  return parts->specials.find(text);
 }
 
 int32_t Tokenizer::vocabularySize() const {
-  return static_cast<int32_t>(parts_->spec.tokens.size());
+  return static_cast<int32_t>(parts->spec.tokens.size());
 }
 
-const TokenizerSpec &Tokenizer::spec() const { return parts_->spec; }
+const TokenizerSpec &Tokenizer::spec() const { return parts->spec; }
 
 } // namespace lathe::runtime

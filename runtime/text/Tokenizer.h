@@ -120,7 +120,7 @@ private:
 
   explicit Tokenizer(std::shared_ptr<const Parts> parts);
 
-  std::shared_ptr<const Parts> parts_;
+  std::shared_ptr<const Parts> parts;
 };
 
 } // namespace lathe::runtime

@@ -20,23 +20,23 @@ class Unigram final : public SegmentEncoder {
 public:
   Unigram(const TokenizerSpec &spec, const PieceTable &pieces,
           Charsmap charsmap)
-      : spec_(spec), pieces_(pieces), charsmap_(std::move(charsmap)),
-        byteFallback_(pieces.hasAllBytes()) {
-    std::vector<TokenTrie::Entry> all, userDefined;
+      : spec(spec), pieces(pieces), charsmap(std::move(charsmap)),
+        byteFallback(pieces.hasAllBytes()) {
+    std::vector<TokenTrie::Entry> all, whole;
     double lowest = std::numeric_limits<float>::max();
     for (int32_t id = 0; id < static_cast<int32_t>(spec.tokens.size()); ++id) {
       TokenType type = typeOf(spec, id);
       if (type == TokenType::Normal)
         lowest = std::min<double>(lowest, spec.scores[id]);
       if (type == TokenType::UserDefined)
-        userDefined.emplace_back(spec.tokens[id], id);
+        whole.emplace_back(spec.tokens[id], id);
       if (type == TokenType::Normal || type == TokenType::UserDefined ||
           type == TokenType::Unused)
         all.emplace_back(spec.tokens[id], id);
     }
-    unknownScore_ = lowest - kUnknownPenalty;
-    tokens_ = TokenTrie(std::move(all));
-    userDefined_ = TokenTrie(std::move(userDefined));
+    unknownScore = lowest - kUnknownPenalty;
+    tokens = TokenTrie(std::move(all));
+    userDefined = TokenTrie(std::move(whole));
   }
 
   Result<void> encode(std::string_view text, bool spacePrefix,
@@ -68,13 +68,13 @@ private:
         if (best[at].score + score > there.score)
           there = {best[at].score + score, static_cast<uint32_t>(at), id};
       };
-      tokens_.eachPrefix(rest, [&](size_t length, int32_t id) {
+      tokens.eachPrefix(rest, [&](size_t length, int32_t id) {
         known |= length == step;
-        bool free = typeOf(spec_, id) == TokenType::UserDefined;
-        offer(length, free ? 0.0 : spec_.scores[id], id);
+        bool free = typeOf(spec, id) == TokenType::UserDefined;
+        offer(length, free ? 0.0 : spec.scores[id], id);
       });
       if (!known)
-        offer(step, unknownScore_, kNoToken);
+        offer(step, unknownScore, kNoToken);
       at += step;
     }
 
@@ -86,12 +86,12 @@ private:
       const Best &step = best[*end];
       if (step.id != kNoToken) {
         ids.push_back(step.id);
-      } else if (byteFallback_) {
+      } else if (byteFallback) {
         for (char c : text.substr(step.from, *end - step.from))
-          ids.push_back(pieces_.byteToken(static_cast<uint8_t>(c)));
+          ids.push_back(pieces.byteToken(static_cast<uint8_t>(c)));
       } else if (!afterUnknown) {
         // A run of unknown characters is one unknown token.
-        ids.push_back(spec_.unkId);
+        ids.push_back(spec.unkId);
       }
       afterUnknown = step.id == kNoToken;
     }
@@ -99,7 +99,7 @@ private:
 
   std::string normalize(std::string_view text, bool spacePrefix) const {
     const std::string_view mark = "\xE2\x96\x81";
-    bool prepend = spacePrefix && !spec_.spaceAsSuffix;
+    bool prepend = spacePrefix && !spec.spaceAsSuffix;
     bool inWord = false, prepended = false;
     std::string out;
     out.reserve(text.size() + text.size() / 2 + 2 * mark.size());
@@ -107,13 +107,13 @@ private:
       for (char c : part) {
         if (c == ' ') {
           inWord = false;
-          if (!spec_.removeExtraSpaces)
+          if (!spec.removeExtraSpaces)
             out.append(mark);
           continue;
         }
         if (!inWord) {
           inWord = true;
-          if ((prepend && !prepended) || spec_.removeExtraSpaces) {
+          if ((prepend && !prepended) || spec.removeExtraSpaces) {
             out.append(mark);
             prepended = true;
           }
@@ -124,11 +124,11 @@ private:
 
     while (!text.empty()) {
       size_t taken = 0;
-      userDefined_.eachPrefix(text,
-                              [&](size_t length, int32_t) { taken = length; });
+      userDefined.eachPrefix(text,
+                             [&](size_t length, int32_t) { taken = length; });
       if (taken) {
         add(text.substr(0, taken));
-      } else if (auto match = charsmap_.longestPrefix(text); match.length) {
+      } else if (auto match = charsmap.longestPrefix(text); match.length) {
         taken = match.length;
         add(match.replacement);
       } else if (Utf8Unit unit = readUtf8(text); unit.kind == Utf8Kind::Valid) {
@@ -138,21 +138,21 @@ private:
         // With byte pieces the byte can be kept, otherwise nobody could tell
         // it from any other.
         taken = 1;
-        add(byteFallback_ ? text.substr(0, 1) : "\xEF\xBF\xBD");
+        add(byteFallback ? text.substr(0, 1) : "\xEF\xBF\xBD");
       }
       text.remove_prefix(taken);
     }
-    if (spacePrefix && spec_.spaceAsSuffix)
+    if (spacePrefix && spec.spaceAsSuffix)
       out.append(mark);
     return out;
   }
 
-  const TokenizerSpec &spec_;
-  const PieceTable &pieces_;
-  Charsmap charsmap_;
-  TokenTrie tokens_, userDefined_;
-  bool byteFallback_;
-  double unknownScore_;
+  const TokenizerSpec &spec;
+  const PieceTable &pieces;
+  Charsmap charsmap;
+  TokenTrie tokens, userDefined;
+  bool byteFallback;
+  double unknownScore;
 };
 
 } // namespace

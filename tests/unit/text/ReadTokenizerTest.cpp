@@ -30,7 +30,7 @@ public:
   }
   Metadata &flag(const std::string &key, bool value) {
     begin(key, 7);
-    body_.push_back(value);
+    body.push_back(value);
     return *this;
   }
   Metadata &number(const std::string &key, uint32_t value) {
@@ -71,8 +71,8 @@ public:
     {
       std::ofstream out(path, std::ios::binary);
       out.write("GGUF\3\0\0\0\0\0\0\0\0\0\0\0", 16);
-      out.write(reinterpret_cast<const char *>(&count_), 8);
-      out.write(body_.data(), body_.size());
+      out.write(reinterpret_cast<const char *>(&count), 8);
+      out.write(body.data(), body.size());
     }
     auto file = GgufFile::open(path);
     std::filesystem::remove(path);
@@ -83,20 +83,20 @@ public:
 
 private:
   template <typename T> void put(T value) {
-    body_.append(reinterpret_cast<const char *>(&value), sizeof value);
+    body.append(reinterpret_cast<const char *>(&value), sizeof value);
   }
   void putString(const std::string &text) {
     put(uint64_t{text.size()});
-    body_ += text;
+    body += text;
   }
   void begin(const std::string &key, uint32_t type) {
     putString(key.find('.') == key.npos ? "tokenizer.ggml." + key : key);
     put(type);
-    ++count_;
+    ++count;
   }
 
-  std::string body_;
-  uint64_t count_ = 0;
+  std::string body;
+  uint64_t count = 0;
 };
 
 std::string errorOf(const Metadata &metadata) {
