@@ -17,43 +17,43 @@ namespace {
 /// from word to word.
 class WordMerger {
 public:
-  explicit WordMerger(const MergeTable &merges) : merges_(merges) {}
+  explicit WordMerger(const MergeTable &merges) : merges(merges) {}
 
   void add(int32_t id) {
-    int32_t at = static_cast<int32_t>(symbols_.size());
-    symbols_.push_back({id, at - 1, at + 1});
+    int32_t at = static_cast<int32_t>(symbols.size());
+    symbols.push_back({id, at - 1, at + 1});
   }
 
   /// Merges what was added, appends the ids and forgets them.
   void finish(std::vector<int32_t> &ids) {
-    if (symbols_.empty())
+    if (symbols.empty())
       return;
-    symbols_.back().next = -1;
-    for (int32_t i = 0; symbols_[i].next >= 0; ++i)
-      propose(i, symbols_[i].next);
-    while (!waiting_.empty()) {
-      std::pop_heap(waiting_.begin(), waiting_.end());
-      Waiting merge = waiting_.back();
-      waiting_.pop_back();
-      Symbol &left = symbols_[merge.left];
+    symbols.back().next = -1;
+    for (int32_t i = 0; symbols[i].next >= 0; ++i)
+      propose(i, symbols[i].next);
+    while (!waiting.empty()) {
+      std::pop_heap(waiting.begin(), waiting.end());
+      Waiting merge = waiting.back();
+      waiting.pop_back();
+      Symbol &left = symbols[merge.left];
       // One of the two may have been merged with somebody else meanwhile.
       if (left.id != merge.leftId || left.next < 0 ||
-          symbols_[left.next].id != merge.rightId)
+          symbols[left.next].id != merge.rightId)
         continue;
-      Symbol &right = symbols_[left.next];
+      Symbol &right = symbols[left.next];
       left.id = merge.merged;
       left.next = right.next;
       right.id = kGone;
       if (left.next >= 0)
-        symbols_[left.next].previous = merge.left;
+        symbols[left.next].previous = merge.left;
       if (left.previous >= 0)
         propose(left.previous, merge.left);
       if (left.next >= 0)
         propose(merge.left, left.next);
     }
-    for (int32_t i = 0; i >= 0; i = symbols_[i].next)
-      ids.push_back(symbols_[i].id);
-    symbols_.clear();
+    for (int32_t i = 0; i >= 0; i = symbols[i].next)
+      ids.push_back(symbols[i].id);
+    symbols.clear();
   }
 
 private:
@@ -72,25 +72,25 @@ private:
   };
 
   void propose(int32_t left, int32_t right) {
-    int32_t leftId = symbols_[left].id, rightId = symbols_[right].id;
-    const MergeTable::Merge *merge = merges_.find(leftId, rightId);
+    int32_t leftId = symbols[left].id, rightId = symbols[right].id;
+    const MergeTable::Merge *merge = merges.find(leftId, rightId);
     if (!merge)
       return;
-    waiting_.push_back({merge->rank, left, leftId, rightId, merge->merged});
-    std::push_heap(waiting_.begin(), waiting_.end());
+    waiting.push_back({merge->rank, left, leftId, rightId, merge->merged});
+    std::push_heap(waiting.begin(), waiting.end());
   }
 
-  const MergeTable &merges_;
-  std::vector<Symbol> symbols_;
-  std::vector<Waiting> waiting_;
+  const MergeTable &merges;
+  std::vector<Symbol> symbols;
+  std::vector<Waiting> waiting;
 };
 
 class ByteLevelBpe final : public SegmentEncoder {
 public:
   ByteLevelBpe(PreTokenizer preTokenizer, const PieceTable &pieces,
                TextIndex index, MergeTable merges)
-      : preTokenizer_(std::move(preTokenizer)), pieces_(pieces),
-        index_(std::move(index)), merges_(std::move(merges)) {}
+      : preTokenizer(std::move(preTokenizer)), pieces(pieces),
+        index(std::move(index)), merges(std::move(merges)) {}
 
   Result<void> encode(std::string_view text, bool spacePrefix,
                       std::vector<int32_t> &ids) const override {
@@ -100,7 +100,7 @@ public:
       prefixed.append(" ").append(text);
       text = prefixed;
     }
-    WordMerger merger(merges_);
+    WordMerger merger(merges);
     std::vector<uint32_t> ends;
     while (!text.empty()) {
       // The patterns know characters only: a run of bytes that form none is a
@@ -109,7 +109,7 @@ public:
       ends.clear();
       if (!valid)
         ends.push_back(static_cast<uint32_t>(size));
-      else if (auto r = preTokenizer_.split(text.substr(0, size), ends); !r)
+      else if (auto r = preTokenizer.split(text.substr(0, size), ends); !r)
         return r;
       uint32_t begin = 0;
       for (uint32_t end : ends) {
@@ -140,30 +140,32 @@ private:
 
   void encodeWord(std::string_view word, WordMerger &merger,
                   std::vector<int32_t> &ids) const {
-    if (preTokenizer_.ignoresMerges())
-      if (int32_t id = index_.find(word); id >= 0) {
+    if (preTokenizer.ignoresMerges())
+      if (int32_t id = index.find(word); id >= 0) {
         ids.push_back(id);
         return;
       }
     // A byte without a token is left out, as every other implementation does
     // (SmolLM2 lacks a few control characters).
     for (char c : word)
-      if (int32_t id = pieces_.byteToken(static_cast<uint8_t>(c));
+      if (int32_t id = pieces.byteToken(static_cast<uint8_t>(c));
           id != kNoToken)
         merger.add(id);
     merger.finish(ids);
   }
 
-  PreTokenizer preTokenizer_;
-  const PieceTable &pieces_;
-  TextIndex index_;
-  MergeTable merges_;
+  PreTokenizer preTokenizer;
+  const PieceTable &pieces;
+  TextIndex index;
+  MergeTable merges;
 };
 
-/// A merge in raw bytes: what it yields, and where its left piece ends.
+/// A merge on its way from text to ids.
 struct RawMerge {
-  std::string joined;
+  std::string joined; ///< What it yields, in raw bytes.
   size_t leftSize = 0;
+  uint64_t leftHash = 0, rightHash = 0;
+  int32_t leftId = kNoToken, rightId = kNoToken, joinedId = kNoToken;
 
   std::string_view left() const {
     return std::string_view(joined).substr(0, leftSize);
@@ -177,14 +179,119 @@ struct RawMerge {
 bool parseMerge(std::string_view text, RawMerge &merge) {
   // A space can be in neither part: the byte alphabet has none.
   size_t space = text.find(' ');
-  std::string right;
-  if (space == text.npos || space == 0 || space + 1 == text.size() ||
-      !decodeByteAlphabet(text.substr(0, space), merge.joined) ||
-      !decodeByteAlphabet(text.substr(space + 1), right))
+  if (space == text.npos || space == 0 || space + 1 == text.size())
+    return false;
+  merge.joined.clear();
+  if (!appendFromByteAlphabet(text.substr(0, space), merge.joined))
     return false;
   merge.leftSize = merge.joined.size();
-  merge.joined += right;
+  if (!appendFromByteAlphabet(text.substr(space + 1), merge.joined))
+    return false;
+  merge.leftHash = TextIndex::hash(merge.left());
+  merge.rightHash = TextIndex::hash(merge.right());
   return true;
+}
+
+/// Texts prefetched before they are looked up.
+constexpr size_t kAhead = 16;
+
+/// The tokens of a spec by their texts.
+class Vocabulary {
+public:
+  Vocabulary(const TokenizerSpec &spec, const PieceTable &pieces)
+      : pieces(pieces), index(spec.tokens.size()),
+        markers(spec.types.size() -
+                std::ranges::count(spec.types, TokenType::Normal)),
+        isFound(spec.tokens.size()) {
+    std::string raw;
+    for (size_t i = 0; i < spec.tokens.size(); ++i) {
+      auto id = static_cast<int32_t>(i);
+      if (i + kAhead < spec.tokens.size())
+        index.prefetch(TextIndex::hash(pieces[id + kAhead]));
+      if (spec.tokens[i].empty())
+        continue;
+      raw.clear();
+      if (typeOf(spec, id) != TokenType::Normal)
+        markers.insert(spec.tokens[i], id);
+      else if (appendFromByteAlphabet(spec.tokens[i], raw))
+        isFound[i] = index.insert(pieces[id], id);
+    }
+  }
+
+  void prefetch(uint64_t hash) const { index.prefetch(hash); }
+
+  /// The normal token with these bytes, or -1.
+  int32_t find(std::string_view text, uint64_t hash) const {
+    return index.find(text, hash);
+  }
+
+  /// As find, for the joined texts of merges in order. Vocabularies are made
+  /// merge by merge: nearly always it is the token before or the next one.
+  int32_t findNext(std::string_view text) {
+    for (int32_t id : {last, last + 1})
+      if (static_cast<size_t>(id) < isFound.size() && isFound[id] &&
+          pieces[id] == text)
+        return last = id;
+    int32_t id = index.find(text);
+    last = id >= 0 ? id : last;
+    return id;
+  }
+
+  /// True if a token of another type is spelled like this.
+  bool isMarker(std::string_view text) const { return markers.find(text) >= 0; }
+
+  TextIndex takeIndex() && { return std::move(index); }
+
+private:
+  const PieceTable &pieces;
+  TextIndex index;           ///< Normal tokens by their bytes.
+  TextIndex markers;         ///< The others by their texts.
+  std::vector<bool> isFound; ///< By id; false for later ones of equal bytes.
+  int32_t last = 0;
+};
+
+/// The merges by pairs of ids. All time goes into waiting for memory, so they
+/// are read in blocks: what one loop starts to load the next one uses.
+Result<MergeTable> readMerges(const std::vector<std::string> &texts,
+                              Vocabulary &vocabulary) {
+  MergeTable merges(texts.size());
+  std::array<RawMerge, kAhead> block;
+  for (size_t first = 0; first < texts.size(); first += kAhead) {
+    size_t size = std::min(kAhead, texts.size() - first);
+    for (size_t i = 0; i < size; ++i) {
+      if (!parseMerge(texts[first + i], block[i]))
+        return fail(ErrorKind::InvalidInput,
+                    "tokenizer: merge {} is not two pieces in GPT-2's byte "
+                    "alphabet with a space between",
+                    first + i);
+      vocabulary.prefetch(block[i].leftHash);
+      vocabulary.prefetch(block[i].rightHash);
+    }
+    for (size_t i = 0; i < size; ++i) {
+      RawMerge &merge = block[i];
+      merge.leftId = vocabulary.find(merge.left(), merge.leftHash);
+      merge.rightId = vocabulary.find(merge.right(), merge.rightHash);
+      merge.joinedId = vocabulary.findNext(merge.joined);
+      merges.prefetch(merge.leftId, merge.rightId);
+    }
+    for (size_t i = 0; i < size; ++i) {
+      const RawMerge &merge = block[i];
+      if (merge.leftId >= 0 && merge.rightId >= 0 && merge.joinedId >= 0) {
+        merges.insert(merge.leftId, merge.rightId,
+                      {static_cast<uint32_t>(first + i), merge.joinedId});
+        continue;
+      }
+      // A piece that is a control token is left to the special tokens; one
+      // that is no token at all is a fault.
+      if (!vocabulary.isMarker(merge.left()) &&
+          !vocabulary.isMarker(merge.right()) &&
+          !vocabulary.isMarker(merge.joined))
+        return fail(ErrorKind::InvalidInput,
+                    "tokenizer: merge {} is of pieces that are no tokens",
+                    first + i);
+    }
+  }
+  return merges;
 }
 
 } // namespace
@@ -194,59 +301,13 @@ makeByteLevelBpe(const TokenizerSpec &spec, const PieceTable &pieces) {
   auto preTokenizer = PreTokenizer::create(spec.preTokenizer);
   if (!preTokenizer)
     return failFrom(preTokenizer);
-
-  const size_t ahead = 16; // Texts prefetched before they are looked up.
-  size_t count = spec.tokens.size();
-  TextIndex index(count);
-  TextIndex markers(spec.types.size() -
-                    std::ranges::count(spec.types, TokenType::Normal));
-  std::string raw;
-  for (size_t i = 0; i < count; ++i) {
-    auto id = static_cast<int32_t>(i);
-    if (i + ahead < count)
-      index.prefetch(pieces[id + ahead]);
-    if (spec.tokens[id].empty())
-      continue;
-    if (typeOf(spec, id) != TokenType::Normal)
-      markers.insert(spec.tokens[id], id);
-    else if (decodeByteAlphabet(spec.tokens[id], raw))
-      index.insert(pieces[id], id);
-  }
-
-  MergeTable merges(spec.merges.size());
-  std::array<RawMerge, ahead> block;
-  for (size_t first = 0; first < spec.merges.size(); first += ahead) {
-    size_t size = std::min(ahead, spec.merges.size() - first);
-    for (size_t i = 0; i < size; ++i) {
-      if (!parseMerge(spec.merges[first + i], block[i]))
-        return fail(ErrorKind::InvalidInput,
-                    "tokenizer: merge {} is not two pieces in GPT-2's byte "
-                    "alphabet with a space between",
-                    first + i);
-      for (auto text : {block[i].left(), block[i].right(),
-                        std::string_view(block[i].joined)})
-        index.prefetch(text);
-    }
-    for (size_t i = 0; i < size; ++i) {
-      const RawMerge &merge = block[i];
-      int32_t left = index.find(merge.left());
-      int32_t right = index.find(merge.right());
-      int32_t joined = index.find(merge.joined);
-      if (left >= 0 && right >= 0 && joined >= 0) {
-        merges.insert(left, right, {static_cast<uint32_t>(first + i), joined});
-        continue;
-      }
-      // A piece that is a control token is left to the special tokens; one
-      // that is no token at all is a fault.
-      if (markers.find(merge.left()) < 0 && markers.find(merge.right()) < 0 &&
-          markers.find(merge.joined) < 0)
-        return fail(ErrorKind::InvalidInput,
-                    "tokenizer: merge {} is of pieces that are no tokens",
-                    first + i);
-    }
-  }
+  Vocabulary vocabulary(spec, pieces);
+  auto merges = readMerges(spec.merges, vocabulary);
+  if (!merges)
+    return failFrom(merges);
   return std::make_unique<ByteLevelBpe>(std::move(*preTokenizer), pieces,
-                                        std::move(index), std::move(merges));
+                                        std::move(vocabulary).takeIndex(),
+                                        std::move(*merges));
 }
 
 } // namespace lathe::runtime

@@ -1,7 +1,5 @@
 #include "runtime/text/PieceTable.h"
 
-#include "runtime/text/Utf8.h"
-
 #include <algorithm>
 
 namespace lathe::runtime {
@@ -12,9 +10,11 @@ constexpr std::string_view kSpaceMark = "\xE2\x96\x81"; // U+2581
 /// GPT-2's bytes_to_unicode, inverted: printable Latin-1 characters stand for
 /// themselves, all other bytes for U+0100 upwards in order.
 struct ByteAlphabet {
-  std::array<int16_t, 324> byteOf;
+  /// By code point, -1 if it stands for no byte. As far as the lead bytes reach
+  /// that occur: 0xC5 ends with U+017F.
+  std::array<int16_t, 0x180> byteOf;
 
-  ByteAlphabet() {
+  constexpr ByteAlphabet() {
     byteOf.fill(-1);
     uint32_t shifted = 0x100;
     for (int byte = 0; byte < 256; ++byte) {
@@ -54,34 +54,43 @@ int byteNamedBy(std::string_view text) {
   return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
-bool decodeByteAlphabet(std::string_view text, std::string &out) {
-  static const ByteAlphabet alphabet;
-  out.clear();
-  while (!text.empty()) {
-    Utf8Unit unit = readUtf8(text);
-    if (unit.kind != Utf8Kind::Valid ||
-        unit.codePoint >= alphabet.byteOf.size() ||
-        alphabet.byteOf[unit.codePoint] < 0)
+bool appendFromByteAlphabet(std::string_view text, std::string &out) {
+  static constexpr ByteAlphabet alphabet;
+  size_t size = out.size();
+  out.resize(size + text.size());
+  for (size_t i = 0; i < text.size();) {
+    // A vocabulary has megabytes of this: only the UTF-8 that the alphabet
+    // needs, one byte or two with a lead of 0xC2 to 0xC5.
+    uint32_t codePoint = static_cast<uint8_t>(text[i++]);
+    if (codePoint >= 0x80) {
+      if (codePoint < 0xC2 || codePoint > 0xC5 || i == text.size() ||
+          (static_cast<uint8_t>(text[i]) & 0xC0) != 0x80)
+        return false;
+      codePoint =
+          (codePoint & 0x1F) << 6 | (static_cast<uint8_t>(text[i++]) & 0x3F);
+    }
+    int16_t byte = alphabet.byteOf[codePoint];
+    if (byte < 0)
       return false;
-    out.push_back(static_cast<char>(alphabet.byteOf[unit.codePoint]));
-    text.remove_prefix(unit.size);
+    out[size++] = static_cast<char>(byte);
   }
+  out.resize(size);
   return true;
 }
 
 Result<PieceTable> PieceTable::create(const TokenizerSpec &spec) {
   PieceTable table;
-  table.byteTokens_.fill(kNoToken);
+  table.byteTokens.fill(kNoToken);
   size_t total = 0;
   for (const std::string &token : spec.tokens)
     total += token.size();
-  table.bytes_.reserve(total);
-  table.offsets_.reserve(spec.tokens.size() + 1);
-  table.offsets_.push_back(0);
+  table.bytes.reserve(total);
+  table.offsets.reserve(spec.tokens.size() + 1);
+  table.offsets.push_back(0);
 
   bool byteLevel = spec.model == TokenizerModel::ByteLevelBpe;
   auto append = [&](std::string_view text) {
-    table.bytes_.insert(table.bytes_.end(), text.begin(), text.end());
+    table.bytes.insert(table.bytes.end(), text.begin(), text.end());
   };
   std::string raw;
   for (int32_t id = 0; id < static_cast<int32_t>(spec.tokens.size()); ++id) {
@@ -89,16 +98,17 @@ Result<PieceTable> PieceTable::create(const TokenizerSpec &spec) {
     switch (typeOf(spec, id)) {
     case TokenType::Normal:
       if (!byteLevel) {
-        appendWithSpaces(token, table.bytes_);
+        appendWithSpaces(token, table.bytes);
         break;
       }
-      if (!decodeByteAlphabet(token, raw)) {
+      raw.clear();
+      if (!appendFromByteAlphabet(token, raw)) {
         append(token);
         break;
       }
       append(raw);
       if (raw.size() == 1) {
-        int32_t &slot = table.byteTokens_[static_cast<uint8_t>(raw[0])];
+        int32_t &slot = table.byteTokens[static_cast<uint8_t>(raw[0])];
         slot = slot == kNoToken ? id : slot;
       }
       break;
@@ -107,8 +117,8 @@ Result<PieceTable> PieceTable::create(const TokenizerSpec &spec) {
       if (byte < 0)
         return fail(ErrorKind::InvalidInput,
                     "tokenizer: byte token {} is not of the form <0xHH>", id);
-      table.bytes_.push_back(static_cast<char>(byte));
-      int32_t &slot = table.byteTokens_[byte];
+      table.bytes.push_back(static_cast<char>(byte));
+      int32_t &slot = table.byteTokens[byte];
       if (!byteLevel && slot == kNoToken)
         slot = id;
       break;
@@ -122,13 +132,13 @@ Result<PieceTable> PieceTable::create(const TokenizerSpec &spec) {
       append(token);
       break;
     }
-    table.offsets_.push_back(static_cast<uint32_t>(table.bytes_.size()));
+    table.offsets.push_back(static_cast<uint32_t>(table.bytes.size()));
   }
   return table;
 }
 
 bool PieceTable::hasAllBytes() const {
-  return std::ranges::find(byteTokens_, kNoToken) == byteTokens_.end();
+  return std::ranges::find(byteTokens, kNoToken) == byteTokens.end();
 }
 
 } // namespace lathe::runtime

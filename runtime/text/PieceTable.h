@@ -27,21 +27,21 @@ public:
   /// token with a character outside that alphabet is its text). Byte tokens:
   /// the byte. Unused tokens: nothing. All others: their text as it stands.
   std::string_view operator[](int32_t id) const {
-    return {bytes_.data() + offsets_[id], offsets_[id + 1] - offsets_[id]};
+    return {bytes.data() + offsets[id], offsets[id + 1] - offsets[id]};
   }
 
   /// The token that stands for a byte, or kNoToken. SentencePiece: "<0xHH>";
   /// byte-level BPE: the normal token whose text is that byte.
-  int32_t byteToken(uint8_t byte) const { return byteTokens_[byte]; }
+  int32_t byteToken(uint8_t byte) const { return byteTokens[byte]; }
 
   /// True if there is a token for each of the 256 bytes.
   bool hasAllBytes() const;
 
 private:
   /// Vector, not string: a moved short string would move its bytes.
-  std::vector<char> bytes_;
-  std::vector<uint32_t> offsets_;
-  std::array<int32_t, 256> byteTokens_;
+  std::vector<char> bytes;
+  std::vector<uint32_t> offsets;
+  std::array<int32_t, 256> byteTokens;
 };
 
 /// The type of a token of a spec; Normal where the spec has no types.
@@ -49,9 +49,9 @@ inline TokenType typeOf(const TokenizerSpec &spec, int32_t id) {
   return spec.types.empty() ? TokenType::Normal : spec.types[id];
 }
 
-/// Replaces GPT-2's byte alphabet by the bytes. False, with `out` unspecified,
-/// if a character is not in the alphabet.
-bool decodeByteAlphabet(std::string_view text, std::string &out);
+/// Appends the bytes that a text in GPT-2's byte alphabet stands for. False,
+/// with `out` unspecified, if a character is not in the alphabet.
+bool appendFromByteAlphabet(std::string_view text, std::string &out);
 
 /// The byte that a text of the form "<0xHH>" names, or -1.
 int byteNamedBy(std::string_view text);

@@ -19,7 +19,7 @@ public:
     const int32_t count = static_cast<int32_t>(spec.tokens.size());
     for (int32_t id = 0; id < count; ++id) {
       if (id + 16 < count)
-        index.prefetch(spec.tokens[id + 16]);
+        index.prefetch(TextIndex::hash(spec.tokens[id + 16]));
       TokenType type = typeOf(spec, id);
       bool matchesText = type == TokenType::Normal ||
                          type == TokenType::UserDefined ||

@@ -14,7 +14,8 @@ namespace lathe::runtime {
 /// cannot be made to put all its tokens into one hash bucket.
 uint64_t seededHash(uint64_t key);
 
-/// Maps texts to ids. It keeps pointers: the texts must outlive it.
+/// Maps texts that are not empty to ids. It keeps pointers: the texts must
+/// outlive it.
 class TextIndex {
 public:
   /// Limits that the packing of a slot sets.
@@ -24,33 +25,42 @@ public:
   /// `capacity` is the most texts that will be inserted.
   explicit TextIndex(size_t capacity = 0);
 
-  /// Adds a text. Of equal texts the first one inserted is kept.
-  void insert(std::string_view text, int32_t id);
+  /// Adds a text. Of equal texts the first one inserted is kept; false for the
+  /// others.
+  bool insert(std::string_view text, int32_t id);
 
   /// The id of a text, or -1.
-  int32_t find(std::string_view text) const;
+  int32_t find(std::string_view text) const { return find(text, hash(text)); }
+  int32_t find(std::string_view text, uint64_t hash) const;
 
-  /// Starts loading what find or insert of this text will touch: vocabularies
-  /// do not fit into the cache, and building an index is all waiting for it.
-  void prefetch(std::string_view text) const;
+  /// The hash of a text.
+  static uint64_t hash(std::string_view text);
 
-  /// Length in bytes of the longest text.
-  size_t maxLength() const { return maxLength_; }
+  /// Starts loading what find or insert of a text with this hash will touch:
+  /// vocabularies do not fit into the cache, and building an index is all
+  /// waiting for it.
+  void prefetch(uint64_t hash) const;
 
 private:
-  /// `packed` is 23 bits of hash, 17 of length and 24 of id: most other texts
-  /// are told apart without touching their bytes.
+  /// Texts up to this length, which most are, lie in the slot itself.
+  static constexpr size_t kInSlotBytes = 8;
+
+  /// `packed` is 23 bits of hash, 17 of length and 24 of id; 0: free.
   struct Slot {
-    const char *text = nullptr;
+    union {
+      uint64_t word = 0;   ///< A text of at most kInSlotBytes, then zeros.
+      const char *address; ///< A longer one.
+    };
     uint64_t packed = 0;
+
+    bool holds(std::string_view text, uint64_t hash) const;
   };
 
-  /// The slot of a text or the free one it belongs into; `tag` is the upper
-  /// part of that slot's `packed`.
-  size_t slotOf(std::string_view text, uint64_t &tag) const;
+  /// The slot of a text or the free one it belongs into.
+  size_t slotOf(std::string_view text, uint64_t hash) const;
 
-  std::vector<Slot> slots_;
-  size_t maxLength_ = 0;
+  std::vector<Slot> slots;
+  size_t longest = 0; ///< Bytes of the longest text.
 };
 
 /// Maps pairs of token ids to what merging them gives.
@@ -67,6 +77,9 @@ public:
   /// Adds a merge. Of equal pairs the first one inserted is kept.
   void insert(int32_t left, int32_t right, Merge merge);
 
+  /// Starts loading what insert of this pair will touch.
+  void prefetch(int32_t left, int32_t right) const;
+
   /// The merge of a pair, or null.
   const Merge *find(int32_t left, int32_t right) const;
 
@@ -78,7 +91,7 @@ private:
 
   size_t slotOf(uint64_t key) const;
 
-  std::vector<Slot> slots_;
+  std::vector<Slot> slots;
 };
 
 } // namespace lathe::runtime

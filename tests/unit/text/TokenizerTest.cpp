@@ -103,6 +103,29 @@ TEST(ByteLevel, MergesByRankThenFromTheLeft) {
               ElementsAre("aa", "aaa"));
 }
 
+// A merge counts where it stands first, and yields the first of equal tokens,
+// wherever the token of the merge before lies.
+TEST(ByteLevel, RepeatedMergesAndTokens) {
+  auto spec = byteLevelSpec("gpt-2", {{"a", "b"}, {"b", "c"}, {"c", "d"}});
+  int32_t ab = 256, bc = 257, cd = 258;
+  spec.merges.push_back(spec.merges[0]);
+  std::swap(spec.merges[0], spec.merges[1]); // "b c" comes before "a b"
+  spec.tokens.push_back("cd");
+  spec.types.push_back(TokenType::Normal);
+  spec.tokens.insert(spec.tokens.end(), {"bc", "bc"});
+  spec.types.insert(spec.types.end(), 2, TokenType::Normal);
+  Tokenizer tokenizer = makeTokenizer(spec);
+  EXPECT_THAT(encode(tokenizer, "abc"), ElementsAre('a', bc));
+  EXPECT_THAT(encode(tokenizer, "abcd"), ElementsAre('a', bc, 'd'));
+  EXPECT_THAT(encode(tokenizer, "abcdcd"), ElementsAre('a', bc, 'd', cd));
+  EXPECT_THAT(encode(tokenizer, "ab"), ElementsAre(ab));
+  // "bc" as the very next token after that of the merge before.
+  auto next = byteLevelSpec("gpt-2", {{"b", "c"}, {"a", "b"}, {"b", "c"}});
+  EXPECT_THAT(encode(makeTokenizer(next), "bc"), ElementsAre(256));
+  next.merges.erase(next.merges.begin());
+  EXPECT_THAT(encode(makeTokenizer(next), "bc"), ElementsAre(256));
+}
+
 TEST(ByteLevel, MergesStayInsidePieces) {
   Tokenizer tokenizer =
       makeTokenizer(byteLevelSpec("gpt-2", {{"a", " "}, {" ", "b"}}));
