@@ -177,6 +177,9 @@ Result<Session> Session::create(const Model &model,
     settings.threads = options.threads;
     settings.context = toCount(options.context);
     settings.kvBytes = options.kvBytes;
+    settings.names = {.context = "SessionOptions::context",
+                      .chunk = "SessionOptions::context",
+                      .kvBytes = "SessionOptions::kvBytes"};
     auto session =
         runtime::Session::create(model.data->text->engine(), settings);
     if (!session)

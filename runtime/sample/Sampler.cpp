@@ -5,6 +5,14 @@
 
 namespace lathe::runtime {
 
+namespace {
+
+/// What is added to a logit for one occurrence: any number of these stays far
+/// from +infinity, which would look like damaged weights.
+constexpr f32 penaltyMax = 1e9f;
+
+} // namespace
+
 Result<Sampler> Sampler::create(SamplerOptions options, u32 vocab) {
   auto check = [](bool good, const char *name, f32 value,
                   const char *range) -> Result<void> {
@@ -19,12 +27,11 @@ Result<Sampler> Sampler::create(SamplerOptions options, u32 vocab) {
        {check(std::isfinite(t) && t >= 0, "temperature", t, "0 or more"),
         check(p > 0 && p <= 1, "top-p", p, "more than 0, at most 1"),
         check(m >= 0 && m < 1, "min-p", m, "0 or more, less than 1"),
-        check(std::isfinite(r) && r > 0, "repetition penalty", r,
-              "more than 0"),
-        check(std::isfinite(options.presencePenalty), "presence penalty",
-              options.presencePenalty, "a number"),
-        check(std::isfinite(options.frequencyPenalty), "frequency penalty",
-              options.frequencyPenalty, "a number")})
+        check(r >= 1e-6f && r <= 1e6f, "repetition penalty", r, "1e-6 to 1e6"),
+        check(std::abs(options.presencePenalty) <= penaltyMax,
+              "presence penalty", options.presencePenalty, "-1e9 to 1e9"),
+        check(std::abs(options.frequencyPenalty) <= penaltyMax,
+              "frequency penalty", options.frequencyPenalty, "-1e9 to 1e9")})
     if (!checked)
       return failFrom(checked);
   for (auto [token, bias] : options.bias) {
@@ -33,9 +40,9 @@ Result<Sampler> Sampler::create(SamplerOptions options, u32 vocab) {
                   "logit bias for token id {}, which is not in the vocabulary "
                   "of {}",
                   token, vocab);
-    if (std::isnan(bias) || bias > std::numeric_limits<f32>::max())
+    if (!(bias <= penaltyMax))
       return fail(ErrorKind::InvalidInput,
-                  "logit bias of token {} is {}; expected a number or -inf",
+                  "logit bias of token {} is {}; expected at most 1e9, or -inf",
                   token, bias);
   }
   Sampler sampler;

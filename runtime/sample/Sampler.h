@@ -24,17 +24,20 @@ struct SamplerOptions {
   /// 0: off.
   f32 minP = 0;
   /// A token seen in the window: a positive logit is divided by this, another
-  /// multiplied; > 0, 1: off (Keskar et al., 2019, CTRL).
+  /// multiplied; 1e-6 to 1e6, 1: off (Keskar et al., 2019, CTRL).
   f32 repetitionPenalty = 1;
-  /// Subtracted once from the logits of tokens seen in the window.
+  /// Subtracted once from the logits of tokens seen in the window; up to 1e9
+  /// either way.
   f32 presencePenalty = 0;
-  /// Subtracted as often as the token occurs in the window.
+  /// Subtracted as often as the token occurs in the window; up to 1e9 either
+  /// way.
   f32 frequencyPenalty = 0;
   /// The last so many tokens of prompt and answer, for the three penalties;
   /// 0: all.
   u32 penaltyWindow = 64;
-  /// Added to single logits after the penalties; finite, or -infinity to rule a
-  /// token out. Entries of one token add up, in rising order of the bias.
+  /// Added to single logits after the penalties; at most 1e9, or -infinity to
+  /// rule a token out. Entries of one token add up, in rising order of the
+  /// bias.
   std::vector<std::pair<i32, f32>> bias = {};
   u64 seed = 0;
 };

@@ -51,13 +51,13 @@ Result<std::unique_ptr<Session>>
 Session::create(StepProgram program, const SessionOptions &options) {
   if (options.chunk == 0 || options.chunk > 1 << 20)
     return fail(ErrorKind::InvalidInput,
-                "a chunk of {} rows was asked for; --chunk takes 1 to {}",
-                options.chunk, 1 << 20);
+                "a chunk of {} rows was asked for; {} takes 1 to {}",
+                options.chunk, options.names.chunk, 1 << 20);
   if (options.context > program.context)
     return fail(ErrorKind::InvalidInput,
                 "a context of {} tokens was asked for; this engine's is {}; "
-                "lower --context",
-                options.context, program.context);
+                "lower {}",
+                options.context, program.context, options.names.context);
   u32 threads = options.threads ? options.threads : CpuBudget::detect().threads;
   auto team = ThreadTeam::create({.threads = threads});
   if (!team)
@@ -98,7 +98,7 @@ Result<void> Session::choose(StepProgram &program,
   u32 full = options.context ? options.context : program.context;
   MemoryBudget memory = MemoryBudget::detect();
   MemoryBudget kvBudget{.available = options.kvBytes,
-                        .limitedBy = "--kv-bytes"};
+                        .limitedBy = options.names.kvBytes};
   auto fits = [&](u32 context) {
     Needs needs = needsOf(program, context, options.chunk, threads);
     return needs.total() <= memory.available &&
@@ -119,12 +119,13 @@ Result<void> Session::choose(StepProgram &program,
       program.context = low * contextStep;
       note = fmt::format(
           "context lowered from {} to {} tokens: the full one needs {}, {} are "
-          "available ({}); --context sets it",
+          "available ({}); {} sets it",
           full, program.context, formatBytes(all.total()),
           formatBytes(options.kvBytes
                           ? std::min(options.kvBytes, memory.available)
                           : memory.available),
-          options.kvBytes ? kvBudget.limitedBy : memory.limitedBy);
+          options.kvBytes ? kvBudget.limitedBy : memory.limitedBy,
+          options.names.context);
       return {};
     }
     full = std::min(full, leastContext);
@@ -133,13 +134,15 @@ Result<void> Session::choose(StepProgram &program,
   if (options.kvBytes != 0)
     if (auto checked = kvBudget.check(
             needs.kv, fmt::format("the KV cache of {} tokens", full),
-            "lower --context or raise --kv-bytes");
+            fmt::format("lower {} or raise {}", options.names.context,
+                        options.names.kvBytes));
         !checked)
       return checked;
   return memory.check(
       needs.total(),
       fmt::format("a context of {} tokens (KV cache and buffers)", full),
-      needs.kv > needs.buffers ? "lower --context" : "lower --chunk");
+      fmt::format("lower {}", needs.kv > needs.buffers ? options.names.context
+                                                       : options.names.chunk));
 }
 
 Result<void> Session::checkTokens(std::span<const i32> tokens,

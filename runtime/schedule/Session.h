@@ -14,9 +14,17 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lathe::runtime {
+
+/// What the user of the caller knows options by, for messages.
+struct SessionOptionNames {
+  std::string_view context = "--context";
+  std::string_view chunk = "--chunk";
+  std::string_view kvBytes = "kvBytes";
+};
 
 struct SessionOptions {
   /// Threads of the team; 0: what affinity and cgroup quota allow.
@@ -31,6 +39,7 @@ struct SessionOptions {
   u32 chunk = 512;
   /// Poisons freed KV pages (PagePool::Options), for tests.
   bool poisonFreed = false;
+  SessionOptionNames names = {};
 };
 
 /// Sees the logits [vocab] of the token at `position`, i.e. the prediction of

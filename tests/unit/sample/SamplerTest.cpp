@@ -304,13 +304,15 @@ TEST(Sampler, BadOptionsAreNamed) {
   EXPECT_EQ(message({.minP = 1}),
             "min-p is 1; expected 0 or more, less than 1");
   EXPECT_EQ(message({.repetitionPenalty = 0}),
-            "repetition penalty is 0; expected more than 0");
+            "repetition penalty is 0; expected 1e-6 to 1e6");
   EXPECT_EQ(message({.presencePenalty = inf}),
-            "presence penalty is inf; expected a number");
+            "presence penalty is inf; expected -1e9 to 1e9");
+  EXPECT_EQ(message({.frequencyPenalty = -1e38f}),
+            "frequency penalty is -1e+38; expected -1e9 to 1e9");
   EXPECT_EQ(message({.bias = {{10, 1}}}),
             "logit bias for token id 10, which is not in the vocabulary of 10");
   EXPECT_EQ(message({.bias = {{1, inf}}}),
-            "logit bias of token 1 is inf; expected a number or -inf");
+            "logit bias of token 1 is inf; expected at most 1e9, or -inf");
   EXPECT_EQ(message({.bias = {{1, -inf}}}), "accepted");
 }
 

@@ -156,8 +156,8 @@ TEST(Session, TooLittleMemoryIsSaid) {
   EXPECT_EQ(session.error().kind, ErrorKind::Exhausted);
   EXPECT_EQ(session.error().message,
             "the KV cache of 1048576 tokens needs 8.0 MiB (8388736 bytes), but "
-            "only 97.7 KiB (100000 bytes, --kv-bytes) are available; lower "
-            "--context or raise --kv-bytes");
+            "only 97.7 KiB (100000 bytes, kvBytes) are available; lower "
+            "--context or raise kvBytes");
 
   auto smaller = makeSession(program, {.kvBytes = 100000});
   EXPECT_EQ(smaller->context(), 12288u); // 780 pages, in steps of 256 tokens
