@@ -2,7 +2,9 @@
 
 #include "runtime/support/Quote.h"
 
+#include <algorithm>
 #include <memory>
+#include <openssl/bn.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/provider.h>
@@ -53,6 +55,29 @@ Key privateKey(const SigningKey::Seed &seed) {
                        : nullptr);
 }
 
+struct FreeNumber {
+  void operator()(BIGNUM *number) const { BN_free(number); }
+  void operator()(BN_CTX *scratch) const { BN_CTX_free(scratch); }
+};
+using Number = std::unique_ptr<BIGNUM, FreeNumber>;
+using ScratchNumbers = std::unique_ptr<BN_CTX, FreeNumber>;
+
+/// y, little-endian, of the points whose order divides 8: 0, 1 and p - 1, and
+/// two of order 8 (both signs of x each).
+constexpr std::array<std::array<uint8_t, 32>, 5> smallOrder = {{
+    {},
+    {1},
+    {0xec, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+     0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+     0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f},
+    {0x26, 0xe8, 0x95, 0x8f, 0xc2, 0xb2, 0x27, 0xb0, 0x45, 0xc3, 0xf4,
+     0x89, 0xf2, 0xef, 0x98, 0xf0, 0xd5, 0xdf, 0xac, 0x05, 0xd3, 0xc6,
+     0x33, 0x39, 0xb1, 0x38, 0x02, 0x88, 0x6d, 0x53, 0xfc, 0x05},
+    {0xc7, 0x17, 0x6a, 0x70, 0x3d, 0x4d, 0xd8, 0x4f, 0xba, 0x3c, 0x0b,
+     0x76, 0x0d, 0x10, 0x67, 0x0f, 0x2a, 0x20, 0x53, 0xfa, 0x2c, 0x39,
+     0xcc, 0xc6, 0x4e, 0xc7, 0xfd, 0x77, 0x92, 0xac, 0x03, 0x7a},
+}};
+
 int hexDigit(char c) {
   if (c >= '0' && c <= '9')
     return c - '0';
@@ -102,6 +127,34 @@ bool PublicKey::verifies(std::span<const uint8_t> message,
                                  nullptr, key.get(), nullptr) == 1 &&
          EVP_DigestVerify(context.get(), signature.data(), signature.size(),
                           message.data(), message.size()) == 1;
+}
+
+bool PublicKey::isSound() const {
+  Number prime(BN_new()), y(BN_new()), square(BN_new()), top(BN_new()),
+      bottom(BN_new()), product(BN_new());
+  ScratchNumbers scratch(BN_CTX_new());
+  std::array<uint8_t, 32> coordinate = bytes;
+  coordinate.back() &= 0x7f; // The bit above is the sign of x.
+  // The curve (RFC 8032, section 5.1): -x^2 + y^2 = 1 - 121665/121666 x^2 y^2
+  // modulo p = 2^255 - 19. So x^2 = top / bottom with top = 121666 (y^2 - 1)
+  // and bottom = 121666 - 121665 y^2, and there is an x if the product of the
+  // two is a square.
+  BIGNUM *p = prime.get();
+  bool computed =
+      p && y && square && top && bottom && product && scratch &&
+      BN_set_bit(p, 255) && BN_sub_word(p, 19) &&
+      BN_lebin2bn(coordinate.data(), int(coordinate.size()), y.get()) &&
+      BN_mod_sqr(square.get(), y.get(), p, scratch.get()) &&
+      BN_copy(top.get(), square.get()) && BN_sub_word(top.get(), 1) &&
+      BN_mul_word(top.get(), 121666) && BN_copy(bottom.get(), square.get()) &&
+      BN_mul_word(bottom.get(), 121665) && BN_sub_word(bottom.get(), 121666) &&
+      BN_mod_mul(product.get(), top.get(), bottom.get(), p, scratch.get());
+  if (!computed || BN_cmp(y.get(), p) >= 0)
+    return false;
+  // -1 is a square modulo p: the sign of `bottom` does not matter.
+  if (BN_kronecker(product.get(), p, scratch.get()) < 0)
+    return false;
+  return std::ranges::find(smallOrder, coordinate) == smallOrder.end();
 }
 
 Result<SigningKey> SigningKey::generate() {

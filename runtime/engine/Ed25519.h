@@ -28,6 +28,11 @@ struct PublicKey {
   bool verifies(std::span<const uint8_t> message,
                 const Signature &signature) const;
 
+  /// True if the bytes are a point of the curve other than the eight of small
+  /// order, under which signatures can be forged without a private key. Any
+  /// thread.
+  bool isSound() const;
+
   bool operator==(const PublicKey &) const = default;
 };
 

@@ -54,6 +54,11 @@ Result<int> add(const Options &options) {
   auto key = PublicKey::parse(options.key);
   if (!key)
     return failFrom(key);
+  if (!key->isSound())
+    return fail(ErrorKind::InvalidInput,
+                "{} is no key of a signer: anybody could sign with it, or "
+                "nobody; ask for the line that lathe trust show prints there",
+                key->text());
   auto store = TrustStore::ofUser();
   if (!store)
     return failFrom(store);
