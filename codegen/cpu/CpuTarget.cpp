@@ -95,9 +95,12 @@ fb::ProgramT codegen::describeProgram(ModuleOp module,
     entry->summary = summarize(kernel);
     entry->weight_bytes = static_cast<uint64_t>(kernel.weightBytes());
     entry->macs_per_row = static_cast<uint64_t>(kernel.macsPerRow());
-    for (const ir::OperandInfo &info : kernel.operandInfos())
+    for (const ir::OperandInfo &info : kernel.operandInfos()) {
       entry->operand_names +=
           (entry->operand_names.empty() ? "" : " ") + info.name;
+      entry->operand_row_bytes.push_back(
+          static_cast<uint64_t>(info.bytesPerRow));
+    }
     program.kernels.push_back(std::move(entry));
   }
   for (auto source : module.getOps<ir::ProgramOp>()) {

@@ -136,6 +136,16 @@ bool checkKernels(Checker &check, ProgramFacts &facts) {
     std::string_view names = viewOf(kernel->operand_names());
     facts.operandCounts.push_back(
         1 + uint32_t(std::count(names.begin(), names.end(), ' ')));
+    const auto *rowBytes = kernel->operand_row_bytes();
+    if (!rowBytes)
+      continue;
+    uint64_t operands = facts.operandCounts.back();
+    if (!check.sized("operand_row_bytes", rowBytes, operands, operands) ||
+        !isAligned(check, "operand_row_bytes", rowBytes))
+      return false;
+    for (uint64_t bytes : *rowBytes)
+      if (!check.inRange("bytes of an operand's row", bytes, 0, maxSizeTerm))
+        return false;
   }
   return true;
 }
