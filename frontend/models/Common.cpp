@@ -5,6 +5,7 @@
 
 using namespace lathe;
 using namespace lathe::frontend;
+using mlir::Value;
 using runtime::ErrorKind;
 
 namespace {
@@ -130,7 +131,7 @@ RopeSpec frontend::readRope(GraphBuilder &graph, const Transformer &model,
   return rope;
 }
 
-AttentionSpec frontend::attentionOf(GraphBuilder &, const Transformer &model) {
+AttentionSpec frontend::attentionOf(const Transformer &model) {
   AttentionSpec spec;
   spec.heads = model.heads;
   spec.kvHeads = model.kvHeads;
@@ -140,6 +141,38 @@ AttentionSpec frontend::attentionOf(GraphBuilder &, const Transformer &model) {
   return spec;
 }
 
-std::string frontend::outputMatrix(GraphBuilder &graph) {
-  return graph.hasTensor("output.weight") ? "output" : "token_embd";
+std::string frontend::blockOf(int64_t layer) {
+  return "blk." + std::to_string(layer) + ".";
+}
+
+Value frontend::attentionHalf(GraphBuilder &graph, const Transformer &model,
+                              const std::string &block, Value x,
+                              const AttentionSpec &spec) {
+  graph.at(block + "attn");
+  Value n = graph.rmsNorm(x, block + "attn_norm.weight", model.epsilon);
+  Value q = graph.linear(n, block + "attn_q", model.queryColumns());
+  Value k = graph.linear(n, block + "attn_k", model.keyColumns());
+  Value v = graph.linear(n, block + "attn_v", model.keyColumns());
+  Value mixed = graph.attention(q, k, v, spec);
+  return graph.linear(mixed, block + "attn_output", model.hidden);
+}
+
+Value frontend::feedForwardHalf(GraphBuilder &graph, const Transformer &model,
+                                const std::string &block, Value x,
+                                Activation activation) {
+  graph.at(block + "ffn");
+  Value n = graph.rmsNorm(x, block + "ffn_norm.weight", model.epsilon);
+  Value gate = graph.linear(n, block + "ffn_gate", model.feedForward);
+  Value up = graph.linear(n, block + "ffn_up", model.feedForward);
+  Value h = graph.mul((graph.*activation)(gate), up);
+  return graph.linear(h, block + "ffn_down", model.hidden);
+}
+
+Value frontend::headLogits(GraphBuilder &graph, const Transformer &model,
+                           Value x) {
+  graph.at("head");
+  Value hidden = graph.startHead(x);
+  Value n = graph.rmsNorm(hidden, "output_norm.weight", model.epsilon);
+  bool tied = !graph.hasTensor("output.weight");
+  return graph.linear(n, tied ? "token_embd" : "output", model.vocab);
 }

@@ -1,6 +1,6 @@
 /// \file
-/// What decoder-only transformers have in common: the hyper-parameters that
-/// GGUF files name alike.
+/// What decoder-only transformers have in common: the hyper-parameters and
+/// tensors that GGUF files name alike, and the parts of a block.
 #ifndef LATHE_FRONTEND_MODELS_COMMON_H
 #define LATHE_FRONTEND_MODELS_COMMON_H
 
@@ -33,10 +33,32 @@ RopeSpec readRope(GraphBuilder &graph, const Transformer &model,
                   ir::RopeStyle style);
 
 /// Full causal attention scaled by 1/√headDim, without rotary embedding.
-AttentionSpec attentionOf(GraphBuilder &graph, const Transformer &model);
+AttentionSpec attentionOf(const Transformer &model);
 
-/// The name of the output matrix: "output", or "token_embd" if they are tied.
-std::string outputMatrix(GraphBuilder &graph);
+/// What the names of a layer's tensors begin with: "blk.3.".
+std::string blockOf(int64_t layer);
+
+/// The attention half of a block, norm to output projection, without the
+/// residual: x [T, hidden] through `attn_norm`, `attn_q`, `attn_k`, `attn_v`
+/// and `attn_output` of `block`.
+mlir::Value attentionHalf(GraphBuilder &graph, const Transformer &model,
+                          const std::string &block, mlir::Value x,
+                          const AttentionSpec &spec);
+
+/// GraphBuilder::silu or gelu.
+using Activation = mlir::Value (GraphBuilder::*)(mlir::Value);
+
+/// The feed-forward half of a block, without the residual: x [T, hidden]
+/// through `ffn_norm`, activation(`ffn_gate`) · `ffn_up` and `ffn_down` of
+/// `block` (Shazeer, arXiv 2002.05202).
+mlir::Value feedForwardHalf(GraphBuilder &graph, const Transformer &model,
+                            const std::string &block, mlir::Value x,
+                            Activation activation);
+
+/// Ends @body with the residual stream x, starts @head and gives its logits
+/// [R, vocab]: `output_norm`, then `output`, or `token_embd` if they are tied.
+mlir::Value headLogits(GraphBuilder &graph, const Transformer &model,
+                       mlir::Value x);
 
 } // namespace lathe::frontend
 

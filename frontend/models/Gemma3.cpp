@@ -46,7 +46,7 @@ std::vector<bool> windowedLayers(GraphBuilder &graph,
 
 void lathe::frontend::buildGemma3(GraphBuilder &graph) {
   Transformer model = readTransformer(graph, "gemma3");
-  AttentionSpec global = attentionOf(graph, model);
+  AttentionSpec global = attentionOf(model);
   // The 27B model scales by hidden/heads, which is not its head size.
   if (model.layers == 62)
     global.scale =
@@ -73,34 +73,19 @@ void lathe::frontend::buildGemma3(GraphBuilder &graph) {
   Value x = graph.embed("token_embd.weight", model.hidden);
   x = graph.scale(x, std::sqrt(static_cast<float>(model.hidden)));
   for (int64_t layer = 0; layer < model.layers; ++layer) {
-    std::string block = "blk." + std::to_string(layer) + ".";
+    std::string block = blockOf(layer);
     AttentionSpec attention =
         windowed[static_cast<size_t>(layer)] ? local : global;
     attention.queryNorm = block + "attn_q_norm.weight";
     attention.keyNorm = block + "attn_k_norm.weight";
-    graph.at(block + "attn");
-    Value n = graph.rmsNorm(x, block + "attn_norm.weight", model.epsilon);
-    Value q = graph.linear(n, block + "attn_q", model.queryColumns());
-    Value k = graph.linear(n, block + "attn_k", model.keyColumns());
-    Value v = graph.linear(n, block + "attn_v", model.keyColumns());
-    Value mixed = graph.attention(q, k, v, attention);
-    mixed = graph.linear(mixed, block + "attn_output", model.hidden);
-    x = graph.add(x, graph.rmsNorm(mixed, block + "post_attention_norm.weight",
+    Value h = attentionHalf(graph, model, block, x, attention);
+    x = graph.add(x, graph.rmsNorm(h, block + "post_attention_norm.weight",
                                    model.epsilon));
-
-    graph.at(block + "ffn");
-    n = graph.rmsNorm(x, block + "ffn_norm.weight", model.epsilon);
-    Value gate = graph.linear(n, block + "ffn_gate", model.feedForward);
-    Value up = graph.linear(n, block + "ffn_up", model.feedForward);
-    Value h = graph.mul(graph.gelu(gate), up);
-    h = graph.linear(h, block + "ffn_down", model.hidden);
+    h = feedForwardHalf(graph, model, block, x, &GraphBuilder::gelu);
     x = graph.add(
         x, graph.rmsNorm(h, block + "post_ffw_norm.weight", model.epsilon));
   }
-  graph.at("head");
-  Value hidden = graph.startHead(x);
-  Value n = graph.rmsNorm(hidden, "output_norm.weight", model.epsilon);
-  Value logits = graph.linear(n, outputMatrix(graph), model.vocab);
+  Value logits = headLogits(graph, model, x);
   if (finalCap != 0)
     logits = graph.softcap(logits, finalCap);
   graph.endHead(logits);
