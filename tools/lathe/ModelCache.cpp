@@ -3,6 +3,7 @@
 #include "runtime/support/AtomicFile.h"
 #include "runtime/support/MappedFile.h"
 #include "runtime/support/Quote.h"
+#include "tools/lathe/CacheLimit.h"
 #include "tools/lathe/CompilerLibrary.h"
 #include "tools/lathe/ModelIdentity.h"
 #include "tools/lathe/Places.h"
@@ -112,20 +113,38 @@ private:
   std::string name;
 };
 
-/// Makes the directories of the cache; says what is in the way, or nothing.
-std::string prepareCache(const std::string &directory) {
-  if (directory.empty())
-    return "neither XDG_CACHE_HOME nor HOME is set";
-  std::error_code error;
-  fs::create_directories(directory + "/index", error);
-  if (error)
-    return fmt::format("{}: {}", displayPath(directory), error.message());
-  if (!isPrivate(directory))
-    return fmt::format("{} is not this user's alone", displayPath(directory));
-  if (access(directory.c_str(), W_OK | X_OK) != 0)
-    return fmt::format("{}: {}", displayPath(directory), std::strerror(errno));
-  return {};
-}
+/// The directory of compiled models, and whether it can be used.
+struct Cache {
+  std::string directory;
+  std::string problem; ///< Why nothing can be put there; usually empty.
+  /// It is this user's alone, so that what is in it may be run.
+  bool readable = false;
+
+  /// Finds the directory and makes it if need be.
+  static Cache prepare() {
+    Cache cache;
+    cache.directory = engineCacheDirectory();
+    cache.problem = cache.make();
+    cache.readable = !cache.directory.empty() && isPrivate(cache.directory);
+    return cache;
+  }
+
+private:
+  std::string make() const {
+    if (directory.empty())
+      return "neither XDG_CACHE_HOME nor HOME is set";
+    std::error_code error;
+    fs::create_directories(directory + "/index", error);
+    if (error)
+      return fmt::format("{}: {}", displayPath(directory), error.message());
+    if (!isPrivate(directory))
+      return fmt::format("{} is not this user's alone", displayPath(directory));
+    if (access(directory.c_str(), W_OK | X_OK) != 0)
+      return fmt::format("{}: {}", displayPath(directory),
+                         std::strerror(errno));
+    return {};
+  }
+};
 
 Result<void> compileTo(const std::string &model, const std::string &output,
                        const CacheRequest &request) {
@@ -156,6 +175,7 @@ EnginePtr openHit(const std::string &file, const std::string &build) {
   // A missing compiler cannot have changed.
   if (!isPrivate(file) || (!build.empty() && textOf(file + ".build") != build))
     return nullptr;
+  holdInCache(file);
   auto engine = Engine::open(file, {.trustCode = true, .trust = {}});
   if (!engine) {
     spdlog::warn("compiling again: {}", engine.error().message);
@@ -202,7 +222,8 @@ struct CacheEntry {
   std::function<Result<void>(const std::string &output)> make;
 };
 
-Result<EnginePtr> makeInCache(const std::string &file, const std::string &build,
+Result<EnginePtr> makeInCache(const Cache &cache, const std::string &file,
+                              const std::string &build,
                               const CacheEntry &entry) {
   FileLock lock(file + ".lock");
   if (EnginePtr engine = openHit(file, build))
@@ -215,23 +236,23 @@ Result<EnginePtr> makeInCache(const std::string &file, const std::string &build,
   if (mark && mark->append({reinterpret_cast<const uint8_t *>(build.data()),
                             build.size()}))
     (void)mark->commit();
+  holdInCache(file);
+  trimCache(cache.directory);
   return Engine::open(file, {.trustCode = true, .trust = {}});
 }
 
 /// The engine of an entry, from the cache if that can be used.
-Result<EnginePtr> openEntry(const CacheEntry &entry) {
-  std::string directory = engineCacheDirectory();
-  std::string problem = prepareCache(directory);
-  std::string file = fmt::format("{}/{}-{}.lathe", directory, entry.stem,
+Result<EnginePtr> openEntry(const Cache &cache, const CacheEntry &entry) {
+  std::string file = fmt::format("{}/{}-{}.lathe", cache.directory, entry.stem,
                                  shortHash(entry.wanted));
   std::string build = compilerBuild();
-  if (!directory.empty() && isPrivate(directory))
+  if (cache.readable)
     if (EnginePtr engine = openHit(file, build))
       return engine;
-  if (problem.empty())
-    return makeInCache(file, build, entry);
+  if (cache.problem.empty())
+    return makeInCache(cache, file, build, entry);
 
-  spdlog::warn("the compiled model is not kept: {}", problem);
+  spdlog::warn("the compiled model is not kept: {}", cache.problem);
   auto folder = TemporaryDirectory::create();
   if (!folder)
     return failFrom(folder);
@@ -245,10 +266,9 @@ Result<EnginePtr> openEntry(const CacheEntry &entry) {
 
 Result<EnginePtr> tools::openCached(const std::string &path,
                                     const CacheRequest &request) {
-  std::string directory = engineCacheDirectory();
-  (void)prepareCache(directory);
-  bool readable = !directory.empty() && isPrivate(directory);
-  auto content = contentHash(path, readable ? directory + "/index" : "");
+  Cache cache = Cache::prepare();
+  auto content =
+      contentHash(path, cache.readable ? cache.directory + "/index" : "");
   if (!content)
     return failFrom(content);
   CacheEntry entry;
@@ -264,7 +284,7 @@ Result<EnginePtr> tools::openCached(const std::string &path,
   entry.make = [&](const std::string &output) {
     return compileTo(path, output, request);
   };
-  return openEntry(entry);
+  return openEntry(cache, entry);
 }
 
 Result<EnginePtr> tools::openRebuilt(const Engine &engine,
@@ -285,5 +305,5 @@ Result<EnginePtr> tools::openRebuilt(const Engine &engine,
   entry.make = [&](const std::string &output) {
     return compileInChild(engine.path(), engine.fileBytes(), output, target);
   };
-  return openEntry(entry);
+  return openEntry(Cache::prepare(), entry);
 }

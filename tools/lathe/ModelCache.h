@@ -27,7 +27,8 @@ struct CacheRequest {
 /// request and version, and made again by another build of the compiler. Two
 /// processes that want one engine compile it once. A cache that cannot be
 /// written is a warning; the engine is then made in the temporary directory and
-/// gone afterwards. Engines in it are run as the user's own: the directory must
+/// gone afterwards. After a new one is written, old ones go (trimCache()).
+/// Engines in it are run as the user's own: the directory must
 /// belong to the user and be closed to others.
 ///
 /// Errors: those of reading the model and of compiling it.

@@ -80,6 +80,10 @@ std::string tools::printable(std::string_view text) {
   return clean;
 }
 
+std::string tools::counted(uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 Progress::Progress(bool enabled)
     : enabled(enabled && isTerminal(STDERR_FILENO)) {}
 

@@ -47,6 +47,9 @@ bool mayColour(int descriptor);
 /// from files. Newlines and tabs stay.
 std::string printable(std::string_view text);
 
+/// "1 token", "2 tokens": a count before a noun with a regular plural.
+std::string counted(uint64_t count, std::string_view noun);
+
 /// A one-line progress display on standard error. Shows nothing if that is not
 /// a terminal or the work takes under a second. One thread at a time.
 class Progress {

@@ -6,6 +6,7 @@ import time
 import unittest
 
 from support import LATHE, CliTest, write_tiny_model
+from test_chat import Terminal
 
 
 class Cache(CliTest):
@@ -110,6 +111,40 @@ class Cache(CliTest):
         self.model.write_bytes(content)
         self.fails(1, "blk.2", "run", "tiny", "-p", "x")
         self.assertEqual(self.count(), 0)
+
+    def test_least_recently_used_goes_first(self):
+        for options in ((), ("--kv-dtype", "f32")):
+            self.assertTrue(self.compiled(*options))
+        self.assertFalse(self.compiled())
+        bytes_of_two = sum(file.stat().st_size for file in self.engines.glob("*.lathe"))
+        limit = {"LATHE_CACHE_LIMIT": f"{bytes_of_two // 1024 + 1}K"}
+        write_tiny_model(self.model, seed=2)
+        self.assertTrue(self.compiled(**limit))
+        self.assertEqual(self.count(), 2)
+        self.assertEqual(len(list(self.engines.glob("*.build"))), 2)
+        write_tiny_model(self.model)
+        self.assertFalse(self.compiled())
+        self.assertTrue(self.compiled("--kv-dtype", "f32"))
+
+    def test_engines_in_use_stay(self):
+        program = Terminal(["run", self.model], self.environment)
+        self.addCleanup(os.close, program.master)
+        program.expect("> ")
+        none = {"LATHE_CACHE_LIMIT": "0"}
+        self.assertTrue(self.compiled("--kv-dtype", "f32", **none))
+        self.assertEqual(self.count(), 2)
+        program.send("hello\n")
+        program.expect("memory")
+        program.send("/exit\n")
+        self.assertEqual(program.status(), 0)
+        self.assertTrue(self.compiled("--isa", "generic", **none))
+        self.assertEqual(self.count(), 1)
+
+    def test_limit_that_is_none(self):
+        result = self.run_lathe("run", "tiny", "-p", "x", LATHE_CACHE_LIMIT="much")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("LATHE_CACHE_LIMIT is 'much'", result.stderr)
+        self.assertEqual(self.count(), 1)
 
     def test_listed(self):
         self.assertIn("tiny.gguf", self.done("run"))
