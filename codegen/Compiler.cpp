@@ -252,6 +252,23 @@ private:
     return false;
   }
 
+  /// What is to be seen of a .mlir's phases must be ahead of `last`, which it
+  /// has seen. (--disable-pass may say how it was made.)
+  Result<void> checkAhead(const passes::Phase &last) const {
+    if (!input.ends_with(".mlir"))
+      return {};
+    auto asked = options.printIrAfter;
+    asked.push_back(options.stopAfter);
+    for (const std::string &name : asked)
+      if (const passes::Phase *phase = passes::findPhase(name);
+          phase && phase <= &last)
+        return fail(ErrorKind::InvalidInput,
+                    "{}: is the IR after {} already, so there is none after {} "
+                    "to show or write",
+                    input, last.name, name);
+    return {};
+  }
+
   /// Runs the phases behind the one that the module has seen last.
   Result<void> runPhases() {
     passes::PipelineOptions pipelineOptions;
@@ -267,6 +284,8 @@ private:
                     "{}: 'lathe.phase' names an unknown phase '{}'", input,
                     seen.getValue().str());
       first = static_cast<size_t>(phase - all.data()) + 1;
+      if (auto ahead = checkAhead(*phase); !ahead)
+        return ahead;
     }
     if (checker && hasGraph())
       if (auto ok = checker->start(*module); !ok)

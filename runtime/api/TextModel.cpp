@@ -1,4 +1,5 @@
 #include "runtime/api/TextModel.h"
+#include "runtime/support/Quote.h"
 #include "runtime/text/StopMatcher.h"
 #include "runtime/text/StreamDecoder.h"
 
@@ -13,37 +14,52 @@ TextModel::create(std::shared_ptr<const LoadedEngine> engine) {
     return failFrom(spec);
   auto tokenizer = Tokenizer::create(std::move(*spec));
   if (!tokenizer)
-    return failFrom(tokenizer, engine->engine().path() + ": tokenizer");
+    return failFrom(tokenizer, displayPath(engine->engine().path()));
+  return create(std::move(engine), std::move(*tokenizer));
+}
+
+std::shared_ptr<const TextModel>
+TextModel::create(std::shared_ptr<const LoadedEngine> engine,
+                  Tokenizer tokenizer) {
   std::shared_ptr<TextModel> model(
-      new TextModel(std::move(engine), std::move(*tokenizer)));
+      new TextModel(std::move(engine), std::move(tokenizer)));
   const std::string &source = model->text.spec().chatTemplate;
   if (!source.empty())
     model->chat = jinja::Template::parse(source);
   return model;
 }
 
-Result<std::vector<i32>>
-TextModel::encodePrompt(std::string_view prompt) const {
-  return text.encode(prompt, {.addSpecial = true, .parseSpecial = false});
+Result<void> TextModel::checkChat() const {
+  const std::string path = displayPath(loaded->engine().path());
+  if (!chat)
+    return fail(ErrorKind::Unsupported,
+                "{}: the model has no chat template; it can only complete a "
+                "plain prompt",
+                path);
+  if (!*chat)
+    return failFrom(*chat, path + ": the model's chat template");
+  return {};
 }
-
-bool TextModel::canChat() const { return chat.has_value(); }
 
 Result<std::vector<i32>>
 TextModel::encodeChat(const nlohmann::ordered_json &messages) const {
-  const std::string &path = loaded->engine().path();
-  if (!chat)
-    return fail(ErrorKind::Unsupported,
-                "{}: the model has no chat template; give it a plain prompt "
-                "(--raw)",
-                path);
-  if (!*chat)
-    return failFrom(*chat, path + ": chat template");
+  if (auto ready = checkChat(); !ready)
+    return failFrom(ready);
+  for (const auto &message : messages) {
+    auto content = message.find("content");
+    if (content != message.end() && content->is_string() &&
+        !isUtf8(content->get_ref<const std::string &>()))
+      return fail(ErrorKind::InvalidInput, "the {} message is not valid UTF-8",
+                  message.value("role", std::string()));
+  }
   const TokenizerSpec &spec = text.spec();
   auto tokenText = [&](i32 id) {
-    return id == kNoToken ? std::string() : std::string(text.tokenBytes(id));
+    return id == kNoToken ? std::string() : spec.tokens[id];
   };
+  // The names that Hugging Face's apply_chat_template gives to templates.
   nlohmann::ordered_json context = {{"messages", messages},
+                                    {"tools", nullptr},
+                                    {"documents", nullptr},
                                     {"add_generation_prompt", true},
                                     {"bos_token", tokenText(spec.bosId)},
                                     {"eos_token", tokenText(spec.eosId)},
@@ -51,8 +67,9 @@ TextModel::encodeChat(const nlohmann::ordered_json &messages) const {
                                     {"pad_token", tokenText(spec.padId)}};
   auto rendered = (*chat)->render(context);
   if (!rendered)
-    return failFrom(rendered);
+    return failFrom(rendered, "the model's chat template");
   std::vector<PromptSegment> segments;
+  segments.reserve(rendered->segments.size());
   for (jinja::Segment &segment : rendered->segments)
     segments.push_back({std::move(segment.text), segment.trusted});
   return text.encodeSegments(segments);

@@ -30,20 +30,26 @@ public:
   static Result<std::shared_ptr<const TextModel>>
   create(std::shared_ptr<const LoadedEngine> engine);
 
+  /// The same with the engine's tokenizer, for callers that make it while the
+  /// code loads: its indices take as long to build as all the rest.
+  static std::shared_ptr<const TextModel>
+  create(std::shared_ptr<const LoadedEngine> engine, Tokenizer tokenizer);
+
   const std::shared_ptr<const LoadedEngine> &engine() const { return loaded; }
   const Tokenizer &tokenizer() const { return text; }
 
-  /// The ids of a prompt that is continued as it is: with the begin token if
-  /// the model wants one; text that spells a control token stays text.
-  Result<std::vector<i32>> encodePrompt(std::string_view prompt) const;
+  /// True if the model has a chat template, be it a damaged one.
+  bool hasChatTemplate() const { return chat.has_value(); }
 
-  /// True if the model has a chat template.
-  bool canChat() const;
+  /// Whether encodeChat() has a template to work with. Errors: Unsupported
+  /// (none), InvalidInput (it does not parse).
+  Result<void> checkChat() const;
 
   /// The ids of a conversation by the model's chat template, ready for the
   /// assistant's answer. `messages` is an array of {"role", "content", …}. What
-  /// messages say never becomes a control token. Errors: Unsupported (no
-  /// template), those of jinja::Template.
+  /// messages say never becomes a control token. Errors: those of checkChat(),
+  /// InvalidInput (a content that is not UTF-8), those of Template::render and
+  /// Tokenizer::encodeSegments.
   Result<std::vector<i32>>
   encodeChat(const nlohmann::ordered_json &messages) const;
 

@@ -1,7 +1,6 @@
 /// \file
 /// The interactive chat of lathe run.
 
-#include "tools/lathe/ChatFormat.h"
 #include "tools/lathe/Generation.h"
 #include "tools/lathe/Interrupt.h"
 #include "tools/lathe/Terminal.h"
@@ -12,6 +11,7 @@
 
 using namespace lathe;
 using namespace lathe::tools;
+using Json = nlohmann::ordered_json;
 
 namespace {
 
@@ -21,8 +21,8 @@ constexpr std::string_view helpText =
 
 class Chat {
 public:
-  Chat(Runner &runner, const RunOptions &options, ChatFormat format)
-      : runner(runner), options(options), format(std::move(format)) {
+  Chat(Runner &runner, const RunOptions &options)
+      : runner(runner), options(options) {
     restart();
   }
 
@@ -55,10 +55,14 @@ public:
 
 private:
   void restart() {
-    messages.clear();
+    messages = Json::array();
     if (!options.system.empty())
-      messages.push_back({"system", options.system});
+      say("system", options.system);
     firstTurn = messages.size();
+  }
+
+  void say(std::string_view role, const std::string &content) {
+    messages.push_back({{"role", role}, {"content", content}});
   }
 
   /// A line without its newline, or several joined; nothing at the end of
@@ -82,7 +86,7 @@ private:
   /// with room for an answer.
   Result<std::vector<i32>> encode() {
     for (bool told = false;; told = true) {
-      auto ids = format.encode(messages);
+      auto ids = runner.model->encodeChat(messages);
       if (!ids)
         return failFrom(ids);
       u32 context = runner.session->context();
@@ -100,25 +104,21 @@ private:
   }
 
   Result<void> turn(const std::string &line) {
-    messages.push_back({"user", line});
+    say("user", line);
     auto ids = encode();
-    auto made = ids ? answer(runner, options, *ids,
-                             [](std::string_view text) {
-                               write(text);
-                               flushOutput();
-                             })
-                    : Result<Answer>(failFrom(ids));
+    auto made = ids ? answer(runner, options, *ids, /*show=*/true)
+                    : Result<runtime::TextGeneration>(failFrom(ids));
     if (!made) {
       // Too long a message, or one that is no text, is not the end of the chat.
       if (made.error().kind != ErrorKind::InvalidInput)
         return failFrom(made);
       spdlog::error("{}", made.error().message);
-      messages.pop_back();
+      messages.erase(messages.size() - 1);
       return {};
     }
     if (!made->text.ends_with('\n'))
       write("\n");
-    messages.push_back({"assistant", made->text});
+    say("assistant", made->text);
     if (flushOutput()) {
       bool faint = mayColour(STDERR_FILENO);
       fmt::print(stderr, "{}{}{}\n", faint ? "\x1b[2m" : "",
@@ -132,8 +132,7 @@ private:
 
   Runner &runner;
   const RunOptions &options;
-  ChatFormat format;
-  std::vector<Message> messages;
+  Json messages;        ///< As TextModel::encodeChat takes them.
   size_t firstTurn = 0; ///< Messages that stay: the system's.
 };
 
@@ -143,9 +142,7 @@ Result<int> tools::chat(Runner &runner, const RunOptions &options) {
   if (options.raw)
     return fail(ErrorKind::InvalidInput,
                 "--raw completes a prompt; give one with -p or -f");
-  auto format = ChatFormat::create(runner.tokenizer);
-  if (!format)
-    return failFrom(format, "cannot chat (a prompt can still be completed: "
-                            "-p)");
-  return Chat(runner, options, std::move(*format)).run();
+  if (auto ready = runner.model->checkChat(); !ready)
+    return failFrom(ready, "cannot chat (a prompt can still be completed: -p)");
+  return Chat(runner, options).run();
 }

@@ -22,8 +22,7 @@ enum ExitStatus : int {
   exitDone = 0,
   exitFailed = 1,
   exitUsage = 2,
-  exitInterrupted = 130, ///< 128 + SIGINT, as shells have it.
-  exitNoReader = 141,    ///< 128 + SIGPIPE.
+  exitNoReader = 141, ///< 128 + SIGPIPE; interruptedStatus() for others.
 };
 
 /// A command's work; returns an exit status or the error to show.

@@ -3,6 +3,7 @@
 
 #include "runtime/device/Memory.h"
 #include "runtime/support/Quote.h"
+#include "tools/lathe/Checks.h"
 #include "tools/lathe/Command.h"
 #include "tools/lathe/CompilerLibrary.h"
 #include "tools/lathe/Places.h"
@@ -23,6 +24,7 @@ namespace {
 struct Options {
   std::string model;
   CompileOptions compile;
+  std::string kvDtype; ///< Empty: not given.
   bool printPipeline = false;
   bool json = false;
 };
@@ -47,6 +49,12 @@ Result<int> printPipeline(const codegen::CompilerApi &compiler, bool json) {
 void printSummary(const Options &options,
                   const codegen::CompileSummary &summary) {
   const std::string &output = options.compile.output;
+  if (options.json && !options.compile.stopAfter.empty()) {
+    printJson({{"output", output},
+               {"ir_after", options.compile.stopAfter},
+               {"seconds", summary.seconds}});
+    return;
+  }
   if (options.json) {
     printJson({{"output", output},
                {"tensors", summary.tensors},
@@ -62,12 +70,11 @@ void printSummary(const Options &options,
              options.compile.stopAfter, summary.seconds);
     return;
   }
-  printOut(
-      "{}: {} tensors, {} of weights, {} kernels for {}, {} in all, {:.1f} "
-      "s\n",
-      displayPath(output), summary.tensors, formatBytes(summary.weightBytes),
-      summary.kernels, fmt::join(summary.targets, ", "),
-      formatBytes(summary.fileBytes), summary.seconds);
+  printOut("{}: {}, {} of weights, {} for {}, {} in all, {:.1f} s\n",
+           displayPath(output), counted(summary.tensors, "tensor"),
+           formatBytes(summary.weightBytes), counted(summary.kernels, "kernel"),
+           fmt::join(summary.targets, ", "), formatBytes(summary.fileBytes),
+           summary.seconds);
 }
 
 Result<void> prepareDirectory(const std::string &path) {
@@ -76,6 +83,38 @@ Result<void> prepareDirectory(const std::string &path) {
   if (error)
     return fail(ErrorKind::Environment, "cannot make the directory {}: {}",
                 displayPath(path), error.message());
+  return {};
+}
+
+/// What was decided when a .mlir or an engine was made cannot be asked for.
+Result<void> checkForInput(const Options &options, const std::string &model) {
+  auto kind = kindOf(model);
+  if (!kind)
+    return failFrom(kind);
+  const CompileOptions &compile = options.compile;
+  bool ir = *kind == FileKind::Other && model.ends_with(".mlir");
+  if (!compile.source.empty() && !ir)
+    return fail(ErrorKind::InvalidInput,
+                "--source says where the weights of a .mlir are; {} has its "
+                "own",
+                displayPath(model));
+  if (*kind == FileKind::Gguf)
+    return {};
+  if (compile.context != 0)
+    return fail(ErrorKind::InvalidInput,
+                "--context has no effect: {} was made for its context; compile "
+                "the model file",
+                displayPath(model));
+  if (*kind != FileKind::Engine)
+    return {};
+  for (const auto &[name, given] :
+       {std::pair("--kv-dtype", !options.kvDtype.empty()),
+        std::pair("--disable-pass", !compile.disabledPhases.empty())})
+    if (given)
+      return fail(ErrorKind::InvalidInput,
+                  "{} has no effect: {} is compiled for other targets as it "
+                  "was made; compile the model file",
+                  name, displayPath(model));
   return {};
 }
 
@@ -93,6 +132,10 @@ Result<int> compile(const std::shared_ptr<Options> &options) {
   auto model = findModel(options->model);
   if (!model)
     return failFrom(model);
+  if (auto fits = checkForInput(*options, *model); !fits)
+    return failFrom(fits);
+  if (!options->kvDtype.empty())
+    compile.kvDtype = options->kvDtype;
   if (!compile.saveTemps.empty())
     if (auto made = prepareDirectory(compile.saveTemps); !made)
       return failFrom(made);
@@ -172,12 +215,11 @@ void tools::addCompile(const CommandLine &line) {
   command
       ->add_option("--context", compileOptions.context,
                    "Positions to cover (default: as trained)")
-      ->check(CLI::PositiveNumber);
+      ->check(wholeNumber(1, contextMax));
   command
-      ->add_option("--kv-dtype", compileOptions.kvDtype,
-                   "Elements of the KV cache")
+      ->add_option("--kv-dtype", options->kvDtype, "Elements of the KV cache")
       ->check(CLI::IsMember({"f16", "f32"}))
-      ->capture_default_str();
+      ->default_str("f16");
   command->add_flag("--json", options->json, "Print the summary as JSON");
   line.onGiven(command, [options] { return compile(options); });
 }

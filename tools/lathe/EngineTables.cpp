@@ -92,11 +92,12 @@ void tools::printOverview(const Engine &engine, bool json) {
   row("model", fmt::format("{} ({}), {:.1f} M parameters", shown(model.name()),
                            shown(model.architecture()),
                            double(model.parameters()) / 1e6));
-  row("shape", fmt::format("{} layers, hidden {}, vocabulary {}, context {}",
-                           model.layers(), model.hidden(), model.vocab(),
-                           model.context()));
-  row("weights", fmt::format("{} tensors, {}", manifest.weights()->size(),
-                             formatBytes(engine.weights().size())));
+  row("shape", fmt::format("{}, hidden {}, vocabulary {}, context {}",
+                           counted(model.layers(), "layer"), model.hidden(),
+                           model.vocab(), model.context()));
+  row("weights",
+      fmt::format("{}, {}", counted(manifest.weights()->size(), "tensor"),
+                  formatBytes(engine.weights().size())));
   std::string list;
   for (const Json &target : targets)
     list += (list.empty() ? "" : ", ") + target.get<std::string>();
@@ -165,13 +166,14 @@ void tools::printMemory(const Engine &engine, bool json) {
   }
   printOut("weights  {}, mapped\n", formatBytes(engine.weights().size()));
   for (const Json &group : groups)
-    printOut("KV group {}: {}{}, {} layers, {} heads of {} in {}, {} per page "
-             "of {} tokens\n",
+    printOut("KV group {}: {}{}, {}, {} of {} in {}, {} per page of {} "
+             "tokens\n",
              group["id"].get<uint32_t>(), group["kind"].get<std::string>(),
              group["window"] == 0
                  ? ""
                  : fmt::format(" of {}", group["window"].get<uint32_t>()),
-             group["layers"].get<uint32_t>(), group["kv_heads"].get<uint32_t>(),
+             counted(group["layers"].get<uint32_t>(), "layer"),
+             counted(group["kv_heads"].get<uint32_t>(), "head"),
              group["head_dim"].get<uint32_t>(),
              group["dtype"].get<std::string>(),
              formatBytes(group["page_bytes"]), pageTokens);
@@ -212,11 +214,12 @@ void tools::printTargets(const Engine &engine, bool json) {
   printOut("this CPU: {}\n", cpu.summary());
   for (const Json &target : list) {
     std::string missing = target["missing_here"];
+    std::string required = target["required_features"];
     printOut("{:<12} {:>10} of code, {}; needs {}\n",
              target["name"].get<std::string>(),
              formatBytes(target["code_bytes"]),
              missing.empty() ? "runs here" : "this CPU lacks " + missing,
-             printable(target["required_features"].get<std::string>()));
+             required.empty() ? "nothing beyond x86-64" : printable(required));
   }
 }
 
@@ -240,8 +243,9 @@ void tools::printKernels(const Engine &engine, uint32_t target, bool json) {
                       {"macs_per_row", kernel.macs_per_row()},
                       {"operands", shown(kernel.operand_names())}});
     else
-      printOut("{:<16} {:>4} launches, {:>10} of weights each  {}\n",
+      printOut("{:<16} {:>4} {:<9} {:>10} of weights each  {}\n",
                shown(kernel.symbol()), launches[i],
+               launches[i] == 1 ? "launch," : "launches,",
                formatBytes(kernel.weight_bytes()), shown(kernel.summary()));
   }
   if (json)

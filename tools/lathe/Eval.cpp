@@ -5,6 +5,7 @@
 #include "runtime/sample/LogProbs.h"
 #include "runtime/support/MappedFile.h"
 #include "runtime/support/Quote.h"
+#include "tools/lathe/Checks.h"
 #include "tools/lathe/Command.h"
 #include "tools/lathe/Interrupt.h"
 #include "tools/lathe/LogitsSource.h"
@@ -172,8 +173,9 @@ void print(const Options &options, u32 chunks, Sums sums) {
   nlohmann::ordered_json json = {
       {"perplexity", perplexity}, {"tokens", sums.count}, {"chunks", chunks}};
   if (!options.json)
-    printOut("perplexity {:.4f} over {} tokens in {} chunks of {}\n",
-             perplexity, sums.count, chunks, options.chunk);
+    printOut("perplexity {:.4f} over {} in {} of {}\n", perplexity,
+             counted(sums.count, "token"), counted(chunks, "chunk"),
+             options.chunk);
   if (!sums.kl.empty()) {
     std::sort(sums.kl.begin(), sums.kl.end());
     f64 mean = 0;
@@ -203,6 +205,7 @@ openModelSource(std::shared_ptr<const runtime::LoadedEngine> engine,
                 const Options &options) {
   runtime::SessionOptions session = options.session;
   session.context = options.chunk;
+  session.names = {.context = "--chunk", .chunk = "--chunk"};
   auto made = runtime::Session::create(std::move(engine), session);
   if (!made)
     return failFrom(made);
@@ -233,6 +236,7 @@ openReference(const Options &options, const std::string &text,
 }
 
 Result<int> eval(const Options &options) {
+  warnOfThreads(options.session.threads);
   auto file = runtime::MappedFile::open(options.textFile);
   if (!file)
     return failFrom(file);
@@ -249,8 +253,9 @@ Result<int> eval(const Options &options) {
   u64 chunks = tokens->size() / options.chunk;
   if (chunks == 0)
     return fail(ErrorKind::InvalidInput,
-                "{}: {} tokens, fewer than a chunk of {} (--chunk)",
-                displayPath(options.textFile), tokens->size(), options.chunk);
+                "{}: {}, fewer than a chunk of {} (--chunk)",
+                displayPath(options.textFile), counted(tokens->size(), "token"),
+                options.chunk);
   if (options.chunks != 0)
     chunks = std::min<u64>(chunks, options.chunks);
 
@@ -295,7 +300,7 @@ Result<int> eval(const Options &options) {
   if (!sums)
     return failFrom(sums);
   if (wasInterrupted())
-    return exitInterrupted;
+    return interruptedStatus();
   print(options, u32(chunks), std::move(*sums));
   return exitDone;
 }
@@ -316,19 +321,18 @@ void tools::addEval(const CommandLine &line) {
   command
       ->add_option("--chunk", options->chunk,
                    "Tokens of a chunk; the second half of each is scored")
-      ->check(CLI::Range(4u, 1u << 20))
+      ->check(wholeNumber(4, chunkMax))
       ->capture_default_str();
-  command->add_option("--chunks", options->chunks,
-                      "Most chunks (default: the whole text)");
+  command
+      ->add_option("--chunks", options->chunks,
+                   "Most chunks; 0: the whole text")
+      ->check(wholeNumber(0, ~0u));
   command->add_option("--logits", options->logitsFile,
                       "Write all scored logits to this NumPy file");
   command->add_option("--compare", options->compare,
                       "A model, or a file of --logits or of llama-perplexity "
                       "--kl-divergence-base: prints the KL divergence from it");
-  command
-      ->add_option("-t,--threads", options->session.threads,
-                   "Threads (default: the CPUs this process may use)")
-      ->check(CLI::Range(1u, runtime::ThreadTeam::maxThreads));
+  addThreads(*command, options->session.threads);
   options->open.addTo(*command);
   command->add_flag("--json", options->json, "Print the results as JSON");
   line.onGiven(command, [options] { return eval(*options); });

@@ -2,8 +2,6 @@
 
 #include "runtime/device/Memory.h"
 #include "runtime/support/Quote.h"
-#include "runtime/text/StopMatcher.h"
-#include "runtime/text/StreamDecoder.h"
 #include "tools/lathe/Interrupt.h"
 #include "tools/lathe/Terminal.h"
 
@@ -38,54 +36,29 @@ Result<Runner> tools::loadRunner(const RunOptions &options) {
   f64 seconds =
       std::chrono::duration<f64>(std::chrono::steady_clock::now() - start)
           .count();
-  return Runner{std::move(*engine), std::move(*tokenizer), std::move(*session),
-                seconds};
+  return Runner{
+      runtime::TextModel::create(std::move(*engine), std::move(*tokenizer)),
+      std::move(*session), seconds};
 }
 
-Result<Answer> tools::answer(Runner &runner, const RunOptions &options,
-                             const std::vector<i32> &prompt,
-                             const TextSink &sink) {
-  auto matcher = runtime::StopMatcher::create(options.stops);
-  if (!matcher)
-    return failFrom(matcher, "--stop");
-  runtime::GenerateOptions generate;
-  generate.sampling = options.sampling;
-  generate.maxTokens = options.maxTokens;
-  generate.cancel = catchInterrupts();
-  if (!options.ignoreEnd)
-    generate.stopTokens = runner.tokenizer.spec().endIds;
-  for (const std::string &stop : options.stops)
-    if (auto id = runner.tokenizer.findSpecial(stop))
-      generate.stopTokens.push_back(*id);
-
-  Answer result;
-  runtime::StreamDecoder decoder(runner.tokenizer);
-  std::string decoded;
-  size_t shown = 0;
-  auto show = [&] {
-    if (sink && shown < result.text.size())
-      sink(std::string_view(result.text).substr(shown));
-    shown = result.text.size();
-  };
-  auto made = runtime::generate(*runner.session, prompt, generate,
-                                [&](const runtime::GeneratedToken &token) {
-                                  decoded.clear();
-                                  decoder.push(token.token, decoded);
-                                  bool ended =
-                                      matcher->push(decoded, result.text);
-                                  show();
-                                  return !ended && outputError() == 0;
-                                });
-  if (!made)
-    return failFrom(made);
-  decoded.clear();
-  decoder.flush(decoded);
-  matcher->push(decoded, result.text);
-  if (matcher->flush(result.text))
-    made->reason = runtime::FinishReason::Stop;
-  show();
-  result.generation = std::move(*made);
-  return result;
+Result<runtime::TextGeneration> tools::answer(Runner &runner,
+                                              const RunOptions &options,
+                                              const std::vector<i32> &prompt,
+                                              bool show) {
+  runtime::TextOptions text;
+  text.generate.sampling = options.sampling;
+  text.generate.maxTokens = options.maxTokens;
+  text.generate.cancel = catchInterrupts();
+  text.stops = options.stops;
+  text.ignoreEnd = options.ignoreEnd;
+  runtime::TextVisitor visitor;
+  if (show)
+    visitor = [](std::string_view part) {
+      write(part);
+      return flushOutput();
+    };
+  return runtime::generateText(*runner.session, *runner.model, prompt,
+                               std::move(text), visitor);
 }
 
 Result<void> tools::readBiases(const std::vector<std::string> &texts,
@@ -101,6 +74,11 @@ Result<void> tools::readBiases(const std::vector<std::string> &texts,
       auto [rest, biasError] = std::from_chars(value, end, bias);
       good = biasError == std::errc() && rest == end;
     }
+    if (good && id < 0)
+      return fail(ErrorKind::InvalidInput,
+                  "--logit-bias {}: token ids are 0 or more (lathe tokenize "
+                  "shows them)",
+                  runtime::quoted(text));
     if (!good)
       return fail(ErrorKind::InvalidInput,
                   "--logit-bias {}: expected ID=BIAS, such as 42=-5 or 42=-inf",
@@ -113,10 +91,10 @@ Result<void> tools::readBiases(const std::vector<std::string> &texts,
 std::string tools::figures(const Runner &runner,
                            const runtime::Generation &made) {
   return fmt::format(
-      "load {:.0f} ms | prefill {} tokens, {:.1f} tokens/s | decode {} tokens, "
-      "{:.1f} tokens/s | memory {}{}",
-      runner.loadSeconds * 1e3, made.prefillTokens,
-      made.prefillTokensPerSecond(), made.tokens.size(),
+      "load {:.0f} ms | prefill {}, {:.1f} tokens/s | decode {}, {:.1f} "
+      "tokens/s | memory {}{}",
+      runner.loadSeconds * 1e3, counted(made.prefillTokens, "token"),
+      made.prefillTokensPerSecond(), counted(made.tokens.size(), "token"),
       made.decodeTokensPerSecond(),
       runtime::formatBytes(runtime::peakResidentBytes()),
       made.reason == runtime::FinishReason::Length ? " | cut at -n or context"

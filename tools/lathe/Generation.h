@@ -4,10 +4,9 @@
 #ifndef LATHE_TOOLS_LATHE_GENERATION_H
 #define LATHE_TOOLS_LATHE_GENERATION_H
 
-#include "runtime/schedule/Generate.h"
+#include "runtime/api/TextModel.h"
 #include "tools/lathe/OpenModel.h"
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,8 +34,7 @@ struct RunOptions {
 
 /// A model ready to answer.
 struct Runner {
-  std::shared_ptr<const runtime::LoadedEngine> engine;
-  runtime::Tokenizer tokenizer;
+  std::shared_ptr<const runtime::TextModel> model;
   std::unique_ptr<runtime::Session> session;
   f64 loadSeconds;
 };
@@ -44,19 +42,12 @@ struct Runner {
 /// Opens, loads and sizes everything; prints notices.
 Result<Runner> loadRunner(const RunOptions &options);
 
-/// An answer with its text as shown.
-struct Answer {
-  runtime::Generation generation;
-  std::string text;
-};
-
-/// Takes text of an answer as it becomes certain: whole characters.
-using TextSink = std::function<void(std::string_view text)>;
-
-/// Generates from `prompt`. `sink` may be null. Ends early when the user
-/// interrupts or standard output is gone.
-Result<Answer> answer(Runner &runner, const RunOptions &options,
-                      const std::vector<i32> &prompt, const TextSink &sink);
+/// Generates from `prompt`, writing to standard output as text becomes certain
+/// if `show`. Ends early when the user interrupts or standard output is gone.
+Result<runtime::TextGeneration> answer(Runner &runner,
+                                       const RunOptions &options,
+                                       const std::vector<i32> &prompt,
+                                       bool show);
 
 /// Reads "ID=BIAS" options into sampling. Errors: InvalidInput.
 Result<void> readBiases(const std::vector<std::string> &texts,

@@ -12,7 +12,9 @@ using namespace lathe;
 namespace {
 
 std::atomic<bool> interrupted{false};
-static_assert(std::atomic<bool>::is_always_lock_free,
+std::atomic<int> lastSignal{SIGINT};
+static_assert(std::atomic<bool>::is_always_lock_free &&
+                  std::atomic<int>::is_always_lock_free,
               "set by a signal handler");
 
 /// Readable once a signal came: what a wait can watch, whichever thread the
@@ -21,6 +23,7 @@ int event = -1;
 
 void handle(int signal) {
   int error = errno;
+  lastSignal = signal;
   uint64_t one = 1;
   (void)!write(event, &one, sizeof one);
   errno = error;
@@ -58,3 +61,5 @@ bool tools::waitForInput(int descriptor) {
 }
 
 bool tools::wasInterrupted() { return interrupted; }
+
+int tools::interruptedStatus() { return 128 + lastSignal; }

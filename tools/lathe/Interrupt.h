@@ -21,6 +21,10 @@ bool waitForInput(int descriptor);
 /// True if a signal came and was not cleared.
 bool wasInterrupted();
 
+/// The exit status of a command that the last signal ended, as shells have it:
+/// 130 after SIGINT, 143 after SIGTERM.
+int interruptedStatus();
+
 } // namespace lathe::tools
 
 #endif // LATHE_TOOLS_LATHE_INTERRUPT_H

@@ -3,11 +3,14 @@
 #include "frontend/gguf/GgufFile.h"
 #include "frontend/models/Tokenizer.h"
 #include "runtime/device/CpuFeatures.h"
+#include "runtime/engine/Validate.h"
 #include "runtime/support/Quote.h"
 #include "tools/lathe/ModelCache.h"
 #include "tools/lathe/Places.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <spdlog/spdlog.h>
 
 using namespace lathe;
 using namespace lathe::tools;
@@ -17,14 +20,48 @@ using runtime::Tokenizer;
 
 namespace {
 
+/// What the user asks for, by option or environment; may be empty.
+std::string wantedIsa(const ModelOptions &options) {
+  const char *variable = std::getenv("LATHE_ISA");
+  return options.isa.empty() && variable ? variable : options.isa;
+}
+
 /// The target to compile a model for: what is asked for, or this CPU's best.
 std::string targetFor(const ModelOptions &options) {
-  std::string isa = options.isa;
-  if (const char *variable = std::getenv("LATHE_ISA"); isa.empty() && variable)
-    isa = variable;
+  std::string isa = wantedIsa(options);
   if (isa.empty() || isa == "native" || isa == "cpu:native")
     isa = runtime::CpuFeatures::detect().bestIsa();
   return isa.starts_with("cpu:") ? isa : "cpu:" + isa;
+}
+
+/// Whether code for the ISA layer that is asked for can exist and run here.
+Result<void> checkIsa(const ModelOptions &options) {
+  std::string isa = targetFor(options).substr(4);
+  std::string known;
+  for (const runtime::IsaLayer &layer : runtime::isaLayers())
+    known += (known.empty() ? "" : ", ") + std::string(layer.name);
+  const char *origin = options.isa.empty() ? "LATHE_ISA" : "--isa";
+  if (std::ranges::none_of(
+          runtime::isaLayers(),
+          [&](const runtime::IsaLayer &layer) { return layer.name == isa; }))
+    return fail(ErrorKind::InvalidInput, "{} {}: unknown; known are {}", origin,
+                runtime::quoted(wantedIsa(options)), known);
+  if (!runtime::CpuFeatures::detect().supportsIsa(isa))
+    return fail(ErrorKind::Environment, "{} {}: this CPU cannot run it", origin,
+                isa);
+  return {};
+}
+
+/// Says what --kv-dtype cannot change any more.
+void checkKvDtype(const Engine &engine, const ModelOptions &options) {
+  const auto *groups = engine.manifest().kv_groups();
+  if (options.kvDtype.empty() || !groups || groups->size() == 0)
+    return;
+  std::string_view own = runtime::viewOf((*groups)[0]->dtype());
+  if (own != options.kvDtype)
+    spdlog::warn("--kv-dtype {} has no effect: {} was compiled with {}; give "
+                 "the model file",
+                 options.kvDtype, displayPath(engine.path()), displayPath(own));
 }
 
 tl::unexpected<Error> notAModel(const std::string &path) {
@@ -35,13 +72,9 @@ tl::unexpected<Error> notAModel(const std::string &path) {
               displayPath(path), advice);
 }
 
-/// Whether what is wrong with an engine's code can be mended from its IR, for
-/// the target that is wanted here.
-bool canRebuild(const Engine &engine, const Error &error,
-                const ModelOptions &options) {
-  std::string isa = targetFor(options).substr(4);
-  return runtime::CpuFeatures::detect().supportsIsa(isa) &&
-         engine.trust().state != runtime::TrustState::Bad &&
+/// Whether what is wrong with an engine's code can be mended from its IR.
+bool canRebuild(const Engine &engine, const Error &error) {
+  return engine.trust().state != runtime::TrustState::Bad &&
          (error.kind == ErrorKind::Environment ||
           error.kind == ErrorKind::Untrusted ||
           error.kind == ErrorKind::Unsupported);
@@ -57,13 +90,15 @@ void ModelOptions::addTo(CLI::App &command) {
       .add_option("--kv-dtype", kvDtype,
                   "Elements of the KV cache when a model file is compiled")
       ->check(CLI::IsMember({"f16", "f32"}))
-      ->capture_default_str();
+      ->default_str("f16");
   command.add_flag("--trust-code", trustCode,
                    "Run an engine's code whoever made it");
 }
 
 Result<std::shared_ptr<const Engine>>
 tools::openEngine(const std::string &model, const ModelOptions &options) {
+  if (auto runs = checkIsa(options); !runs)
+    return failFrom(runs);
   auto path = findModel(model);
   if (!path)
     return failFrom(path);
@@ -76,20 +111,25 @@ tools::openEngine(const std::string &model, const ModelOptions &options) {
                   "{} is compiled already; only a model file can be compiled "
                   "without {}: give the .gguf",
                   displayPath(*path), options.disabledPhases.front());
-    return Engine::open(*path, {.trustCode = options.trustCode, .trust = {}});
+    auto engine =
+        Engine::open(*path, {.trustCode = options.trustCode, .trust = {}});
+    if (engine)
+      checkKvDtype(**engine, options);
+    return engine;
   }
   if (*kind == FileKind::Other)
     return notAModel(*path);
-  return openCached(*path, {.target = targetFor(options),
-                            .kvDtype = options.kvDtype,
-                            .disabledPhases = options.disabledPhases});
+  return openCached(
+      *path, {.target = targetFor(options),
+              .kvDtype = options.kvDtype.empty() ? "f16" : options.kvDtype,
+              .disabledPhases = options.disabledPhases});
 }
 
 Result<std::shared_ptr<const runtime::LoadedEngine>>
 tools::loadCode(std::shared_ptr<const Engine> engine,
                 const ModelOptions &options) {
   auto loaded = runtime::LoadedEngine::load(engine, options.isa);
-  if (loaded || !canRebuild(*engine, loaded.error(), options))
+  if (loaded || !canRebuild(*engine, loaded.error()))
     return loaded;
   // Its code is for another CPU or from an unknown hand, but its IR is there.
   auto rebuilt = openRebuilt(*engine, targetFor(options));

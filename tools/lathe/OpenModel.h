@@ -16,8 +16,8 @@ namespace lathe::tools {
 
 /// The options by which commands that execute a model open it.
 struct ModelOptions {
-  std::string isa; ///< Empty: the best that fits.
-  std::string kvDtype = "f16";
+  std::string isa;     ///< Empty: the best that fits.
+  std::string kvDtype; ///< Empty: not given; a model file gets f16.
   bool trustCode = false;
   /// Optional phases to leave out when a model file is compiled; no option of
   /// the command line.
@@ -27,9 +27,11 @@ struct ModelOptions {
   void addTo(CLI::App &command);
 };
 
-/// Opens an engine, or a model file's engine (compiled on first use). Errors:
-/// those of findModel, Engine::open and openCached; InvalidInput (phases are
-/// disabled, but it is an engine).
+/// Opens an engine, or a model file's engine (compiled on first use). Warns if
+/// an engine has another KV type than the one that is asked for. Errors: those
+/// of findModel, Engine::open and openCached; InvalidInput (phases are
+/// disabled, but it is an engine; an unknown ISA), Environment (this CPU cannot
+/// run it).
 Result<std::shared_ptr<const runtime::Engine>>
 openEngine(const std::string &model, const ModelOptions &options);
 

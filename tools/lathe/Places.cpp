@@ -95,6 +95,8 @@ std::string tools::modelsDirectory() {
 }
 
 Result<std::string> tools::findModel(const std::string &name) {
+  if (name.empty())
+    return fail(ErrorKind::InvalidInput, "the model's name is empty");
   std::error_code error;
   if (fs::exists(name, error) || name.find('/') != std::string::npos)
     return name;

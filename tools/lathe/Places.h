@@ -23,7 +23,7 @@ std::string modelsDirectory();
 
 /// The file that a MODEL argument names: a path, "smollm2" or "gemma3", or the
 /// name of a file in the models directory, with or without its ending. Errors:
-/// NotFound, saying how to get it.
+/// NotFound, saying how to get it; InvalidInput (no name).
 runtime::Result<std::string> findModel(const std::string &name);
 
 /// What kind of file it is, by its first bytes.

@@ -4,7 +4,8 @@
 #include "runtime/device/Memory.h"
 #include "runtime/support/MappedFile.h"
 #include "runtime/support/Quote.h"
-#include "tools/lathe/ChatFormat.h"
+#include "runtime/text/StopMatcher.h"
+#include "tools/lathe/Checks.h"
 #include "tools/lathe/Generation.h"
 #include "tools/lathe/Interrupt.h"
 #include "tools/lathe/Places.h"
@@ -12,7 +13,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <iostream>
 #include <spdlog/spdlog.h>
@@ -62,22 +62,24 @@ Result<std::string> readPromptFile(const std::string &path) {
 Result<std::vector<i32>> encodePrompt(const Runner &runner,
                                       const RunOptions &options,
                                       const std::string &prompt) {
-  const runtime::Tokenizer &tokenizer = runner.tokenizer;
-  if (options.raw || tokenizer.spec().chatTemplate.empty()) {
+  if (options.raw || !runner.model->hasChatTemplate()) {
     if (!options.system.empty())
       spdlog::warn("--system has no effect: the prompt goes to the model as it "
                    "is");
-    return tokenizer.encode(
+    return runner.model->tokenizer().encode(
         prompt, {.addSpecial = true, .parseSpecial = options.parseSpecial});
   }
-  auto format = ChatFormat::create(tokenizer);
-  if (!format)
-    return failFrom(format, "use --raw");
-  std::vector<Message> messages;
+  if (!runtime::isUtf8(prompt))
+    return fail(ErrorKind::InvalidInput,
+                "the prompt is not valid UTF-8 (with --raw any bytes may be "
+                "given)");
+  if (auto ready = runner.model->checkChat(); !ready)
+    return failFrom(ready, "use --raw");
+  auto messages = nlohmann::ordered_json::array();
   if (!options.system.empty())
-    messages.push_back({"system", options.system});
-  messages.push_back({"user", prompt});
-  return format->encode(messages);
+    messages.push_back({{"role", "system"}, {"content", options.system}});
+  messages.push_back({{"role", "user"}, {"content", prompt}});
+  return runner.model->encodeChat(messages);
 }
 
 std::string_view nameOf(FinishReason reason) {
@@ -92,7 +94,8 @@ std::string_view nameOf(FinishReason reason) {
   return "";
 }
 
-void printAnswerJson(const Runner &runner, const Answer &answer) {
+void printAnswerJson(const Runner &runner,
+                     const runtime::TextGeneration &answer) {
   const runtime::Generation &made = answer.generation;
   printJson({{"text", answer.text},
              {"tokens", made.tokens},
@@ -110,11 +113,7 @@ Result<int> answerPrompt(Runner &runner, const RunOptions &options,
   auto ids = encodePrompt(runner, options, prompt);
   if (!ids)
     return failFrom(ids);
-  TextSink sink = [](std::string_view text) {
-    write(text);
-    flushOutput();
-  };
-  auto made = answer(runner, options, *ids, options.json ? nullptr : sink);
+  auto made = answer(runner, options, *ids, /*show=*/!options.json);
   if (!made)
     return failFrom(made);
   if (options.json) {
@@ -126,8 +125,9 @@ Result<int> answerPrompt(Runner &runner, const RunOptions &options,
     if (flushOutput())
       fmt::print(stderr, "{}\n", figures(runner, made->generation));
   }
-  return made->generation.reason == FinishReason::Cancelled ? exitInterrupted
-                                                            : exitDone;
+  return made->generation.reason == FinishReason::Cancelled
+             ? interruptedStatus()
+             : exitDone;
 }
 
 /// Without a model: what there is. True if the user wants to chat with the
@@ -178,6 +178,11 @@ Result<int> run(RunOptions options) {
     throw UsageError(read.error().message);
   if (auto ok = runtime::Sampler::create(options.sampling, ~0u); !ok)
     throw UsageError(ok.error().message);
+  if (auto ok = runtime::StopMatcher::create(options.stops); !ok)
+    throw UsageError("--stop: " + ok.error().message);
+  if (!runtime::isUtf8(options.system))
+    throw UsageError("--system is not valid UTF-8");
+  warnOfThreads(options.session.threads);
   bool interactive = !hasPrompt && isTerminal(STDIN_FILENO);
   if (interactive && options.json)
     throw UsageError("--json needs a prompt (-p, -f or standard input)");
@@ -223,15 +228,7 @@ void addSampling(CLI::App &command, RunOptions &options) {
   add("--repeat-last-n", sampling.penaltyWindow,
       "How many tokens are recent; 0: all");
   add("--seed", sampling.seed, "The same seed gives the same answer")
-      ->check([](const std::string &text) {
-        // Conversion would wrap negative and cut large numbers.
-        u64 value = 0;
-        const char *end = text.data() + text.size();
-        auto [rest, error] = std::from_chars(text.data(), end, value);
-        return error == std::errc() && rest == end
-                   ? std::string()
-                   : "must be a whole number below 2^64, not " + text;
-      });
+      ->check(wholeNumber(0, ~u64(0)));
   command
       .add_option("--logit-bias", options.biases,
                   "ID=BIAS, added to a token's logit; may be repeated")
@@ -248,9 +245,11 @@ void tools::addRun(const CommandLine &line) {
                "  lathe run smollm2 -p \"What is a lathe?\"\n"
                "  lathe run model.gguf            chat\n"
                "  lathe run model.lathe --raw -p \"def fib(n):\" -n 64 --json");
-  command->add_option("MODEL", options->model,
-                      "A GGUF model, an engine, or the name of a local one; "
-                      "without it, local models are listed");
+  command
+      ->add_option("MODEL", options->model,
+                   "A GGUF model, an engine, or the name of a local one; "
+                   "without it, local models are listed")
+      ->check(notEmpty());
   command->add_option("-p,--prompt", options->prompt,
                       "The prompt; without it, standard input, or a chat if "
                       "that is a terminal");
@@ -261,28 +260,28 @@ void tools::addRun(const CommandLine &line) {
       ->add_option("-n,--max-tokens", options->maxTokens,
                    "Most tokens of an answer")
       ->capture_default_str();
-  command->add_flag("--raw", options->raw,
-                    "Complete the prompt as it is, without chat template");
-  command->add_flag("--parse-special", options->parseSpecial,
-                    "With --raw: text that spells a control token becomes it");
+  CLI::Option *raw =
+      command->add_flag("--raw", options->raw,
+                        "Complete the prompt as it is, without chat template");
+  command
+      ->add_flag("--parse-special", options->parseSpecial,
+                 "With --raw: text that spells a control token becomes it")
+      ->needs(raw);
   command
       ->add_option("--stop", options->stops,
                    "End the answer before this text; may be repeated")
       ->allow_extra_args(false);
   command->add_flag("--ignore-end", options->ignoreEnd,
                     "Go on after tokens that end an answer");
-  command
-      ->add_option("-t,--threads", options->session.threads,
-                   "Threads (default: the CPUs this process may use)")
-      ->check(CLI::Range(1u, runtime::ThreadTeam::maxThreads));
+  addThreads(*command, options->session.threads);
   command
       ->add_option("--context", options->session.context,
                    "Most tokens of prompt and answer (default: the model's)")
-      ->check(CLI::PositiveNumber);
+      ->check(wholeNumber(1, contextMax));
   command
       ->add_option("--chunk", options->session.chunk,
                    "Rows of a prefill step; the answer does not depend on it")
-      ->check(CLI::PositiveNumber)
+      ->check(wholeNumber(1, chunkMax))
       ->capture_default_str();
   options->open.addTo(*command);
   command->add_flag("--json", options->json,

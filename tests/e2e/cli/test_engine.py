@@ -375,7 +375,7 @@ class Figures(CliTest):
             self.assertLessEqual(speed["min"], speed["median"])
             self.assertLessEqual(speed["median"], speed["max"])
         self.assertIn("tg4 ", self.done("bench", engine, "-p", "0", "-n", "4"))
-        self.fails(1, "lower --context", "bench", engine, "-p", "100000")
+        self.fails(1, "lower -d, -p or -n", "bench", engine, "-p", "100000")
 
     def test_eval(self):
         engine = self.engine()
