@@ -45,6 +45,7 @@ struct CommandLine {
 void addCompile(const CommandLine &line);
 void addRun(const CommandLine &line);
 void addBench(const CommandLine &line);
+void addExplain(const CommandLine &line);
 void addEval(const CommandLine &line);
 void addTokenize(const CommandLine &line);
 void addInspect(const CommandLine &line);

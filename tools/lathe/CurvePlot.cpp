@@ -1,14 +1,15 @@
 #include "tools/lathe/CurvePlot.h"
 
+#include "tools/lathe/Svg.h"
+
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <fmt/format.h>
 #include <numeric>
-#include <string_view>
 
 using namespace lathe;
 using namespace lathe::tools;
+using namespace lathe::tools::svg;
 
 namespace {
 
@@ -16,33 +17,6 @@ namespace {
 constexpr f64 width = 760, height = 440;
 constexpr f64 left = 70, right = 180, top = 76, bottom = 62;
 constexpr f64 lineHeight = 17;
-
-// Contrast of 4:1 or more to both white and #0d1117.
-constexpr const char *textColour = "#6e7781";
-constexpr std::array curveColours = {"#d1552c", "#2f7fd0", "#388a4b",
-                                     "#9a62c7"};
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (char c : text)
-    switch (c) {
-    case '&':
-      out += "&amp;";
-      break;
-    case '<':
-      out += "&lt;";
-      break;
-    case '>':
-      out += "&gt;";
-      break;
-    case '"':
-      out += "&quot;";
-      break;
-    default:
-      out += c;
-    }
-  return out;
-}
 
 /// One axis: from 0 to past the largest value, in steps of 1, 2 or 5 times a
 /// power of ten.
@@ -69,17 +43,6 @@ struct Axis {
     return fmt::format("{:.{}f}", tick * step, digits);
   }
 };
-
-std::string shortNumber(f64 value) {
-  return fmt::format("{:.{}f}", value, value >= 100 ? 0 : value >= 10 ? 1 : 2);
-}
-
-std::string textAt(f64 x, f64 y, std::string_view attributes,
-                   std::string_view text) {
-  return fmt::format(R"(<text x="{:.1f}" y="{:.1f}" {}>{}</text>)"
-                     "\n",
-                     x, y, attributes, escaped(text));
-}
 
 std::string axesSvg(const CurvePlot &plot, const Axis &x, const Axis &y) {
   std::string out =
@@ -137,11 +100,7 @@ std::string CurvePlot::toSvg() const {
   Axis x(mostX, 8, left, width - left - right);
   Axis y(mostY, 6, height - bottom, -(height - top - bottom));
 
-  std::string out = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" "
-      "viewBox=\"0 0 {0} {1}\" role=\"img\" fill=\"{2}\" "
-      "font-family=\"sans-serif\" font-size=\"13\">\n<title>{3}</title>\n",
-      width, height, textColour, escaped(title));
+  std::string out = documentStart(width, height, title);
   out += textAt(left, 26, "font-size=\"17\" font-weight=\"bold\"", title);
   out += textAt(left, 48, "", note);
   out += axesSvg(*this, x, y);
@@ -149,15 +108,14 @@ std::string CurvePlot::toSvg() const {
   std::vector<f64> places = labelPlaces(*this, y);
   for (size_t i = 0; i < curves.size(); ++i) {
     const Curve &curve = curves[i];
-    out +=
-        fmt::format("<g fill=\"{}\">\n", curveColours[i % curveColours.size()]);
+    out += fmt::format("<g fill=\"{}\">\n", colours[i % colours.size()]);
     std::string path;
     for (Point point : curve.points)
       path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L",
                           x.at(point.x), y.at(point.y));
     out += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" "
                        "stroke-width=\"2.5\" stroke-linejoin=\"round\"/>\n",
-                       path, curveColours[i % curveColours.size()]);
+                       path, colours[i % colours.size()]);
     for (Point point : curve.points)
       out += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\"/>\n",
                          x.at(point.x), y.at(point.y));

@@ -53,10 +53,10 @@ template <size_t Streams> void readAll(const u8 *begin, u64 bytes) {
 
 /// Accumulators that hide the latency of one instruction.
 constexpr size_t chains = 12;
-constexpr u64 int8Rounds = 2'000'000;
+constexpr u64 loopRounds = 2'000'000;
 
-/// One thread's loop; returns multiply-accumulates done.
-using Int8Loop = u64 (*)(u64 rounds);
+/// One thread's loop; returns multiply-adds done.
+using Loop = u64 (*)(u64 rounds);
 
 __attribute__((target("avx512f,avx512vnni"))) u64 vnniLoop(u64 rounds) {
   WideSums sums[chains] = {};
@@ -104,10 +104,74 @@ u64 plainLoop(u64 rounds) {
   return rounds * chains * 8;
 }
 
-Int8Loop bestLoop(const runtime::CpuFeatures &cpu) {
+Loop int8LoopFor(const runtime::CpuFeatures &cpu) {
   if (cpu.has("avx512f") && cpu.has("avx512vnni"))
     return vnniLoop;
   return cpu.has("avx2") ? avx2Loop : plainLoop;
+}
+
+/// Products of 1 by 1, added up: no denormals, no rounding. The compiler fuses
+/// nothing by itself (-ffp-contract=off).
+__attribute__((target("avx512f"))) u64 fma512Loop(u64 rounds) {
+  using Floats __attribute__((vector_size(64))) = f32;
+  Floats sums[chains] = {}, one = Floats{} + 1;
+  asm volatile("" : "+v"(one));
+  for (u64 round = 0; round < rounds; ++round)
+    for (Floats &sum : sums) {
+      sum = __builtin_elementwise_fma(one, one, sum);
+      asm volatile("" : "+v"(sum));
+    }
+  keep(sums);
+  return rounds * chains * 16;
+}
+
+__attribute__((target("avx2,fma"))) u64 fma256Loop(u64 rounds) {
+  using Floats __attribute__((vector_size(32))) = f32;
+  Floats sums[chains] = {}, one = Floats{} + 1;
+  asm volatile("" : "+x"(one));
+  for (u64 round = 0; round < rounds; ++round)
+    for (Floats &sum : sums) {
+      sum = __builtin_elementwise_fma(one, one, sum);
+      asm volatile("" : "+x"(sum));
+    }
+  keep(sums);
+  return rounds * chains * 8;
+}
+
+u64 plainF32Loop(u64 rounds) {
+  using Floats __attribute__((vector_size(16))) = f32;
+  Floats sums[chains] = {}, one = Floats{} + 1;
+  asm volatile("" : "+x"(one));
+  for (u64 round = 0; round < rounds; ++round)
+    for (Floats &sum : sums) {
+      Floats product = one * one;
+      asm volatile("" : "+x"(product));
+      sum += product;
+      asm volatile("" : "+x"(sum));
+    }
+  keep(sums);
+  return rounds * chains * 4;
+}
+
+Loop f32LoopFor(const runtime::CpuFeatures &cpu) {
+  if (cpu.has("avx512f"))
+    return fma512Loop;
+  return cpu.has("avx2") && cpu.has("fma") ? fma256Loop : plainF32Loop;
+}
+
+/// The best of three runs of a loop in all threads.
+Result<f64> measureLoop(u32 threads, Loop loop) {
+  auto team = ThreadTeam::create({.threads = threads});
+  if (!team)
+    return failFrom(team);
+  f64 best = 0;
+  for (int turn = 0; turn < 3; ++turn) {
+    std::atomic<u64> done{0};
+    f64 seconds =
+        secondsOf(**team, [&](u32, u32) { done += loop(loopRounds); });
+    best = std::max(best, f64(done) / seconds);
+  }
+  return best;
 }
 
 u64 bufferBytes() {
@@ -148,16 +212,9 @@ Result<f64> tools::measureBandwidth(u32 threads) {
 }
 
 Result<f64> tools::measureInt8(u32 threads, const runtime::CpuFeatures &cpu) {
-  auto team = ThreadTeam::create({.threads = threads});
-  if (!team)
-    return failFrom(team);
-  Int8Loop loop = bestLoop(cpu);
-  f64 best = 0;
-  for (int turn = 0; turn < 3; ++turn) {
-    std::atomic<u64> macs{0};
-    f64 seconds =
-        secondsOf(**team, [&](u32, u32) { macs += loop(int8Rounds); });
-    best = std::max(best, f64(macs) / seconds);
-  }
-  return best;
+  return measureLoop(threads, int8LoopFor(cpu));
+}
+
+Result<f64> tools::measureF32(u32 threads, const runtime::CpuFeatures &cpu) {
+  return measureLoop(threads, f32LoopFor(cpu));
 }

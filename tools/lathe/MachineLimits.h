@@ -1,5 +1,6 @@
 /// \file
-/// What this machine can do at most, measured now: the yardstick of bench.
+/// What this machine can do at most, measured now: the yardstick of bench and
+/// explain.
 #ifndef LATHE_TOOLS_LATHE_MACHINELIMITS_H
 #define LATHE_TOOLS_LATHE_MACHINELIMITS_H
 
@@ -18,6 +19,10 @@ runtime::Result<f64> measureBandwidth(u32 threads);
 /// with the best instructions that this CPU has. Takes about 0.1 s. Errors:
 /// Exhausted.
 runtime::Result<f64> measureInt8(u32 threads, const runtime::CpuFeatures &cpu);
+
+/// Fused multiply-adds of f32 per second, likewise (a product and a sum where
+/// the CPU has no fused one). Takes about 0.1 s. Errors: Exhausted.
+runtime::Result<f64> measureF32(u32 threads, const runtime::CpuFeatures &cpu);
 
 } // namespace lathe::tools
 

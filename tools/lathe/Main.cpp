@@ -56,6 +56,7 @@ int runProgram(int argc, char **argv) {
   addRun(line);
   addCompile(line);
   addBench(line);
+  addExplain(line);
   addEval(line);
   addTokenize(line);
   addInspect(line);

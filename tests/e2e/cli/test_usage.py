@@ -6,7 +6,7 @@ import subprocess
 from support import BIN, LATHE, CliTest
 
 COMMANDS = (
-    "run compile bench eval tokenize inspect verify trust completion".split()
+    "run compile bench explain eval tokenize inspect verify trust completion".split()
 )
 
 

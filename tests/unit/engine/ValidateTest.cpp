@@ -265,6 +265,14 @@ const Fault faults[] = {
      [](auto &m) { m.programs[0]->kernels[0]->symbol = "0a"; }, "symbol"},
     {"kernel_twice", [](auto &m) { m.programs[0]->kernels[0]->symbol = "k1"; },
      "kernel 'k1': it is there twice"},
+    {"row_bytes_count",
+     [](auto &m) { m.programs[0]->kernels[0]->operand_row_bytes = {4}; },
+     "operand_row_bytes: found 1 entries, expected 2 to 2"},
+    {"row_bytes_large",
+     [](auto &m) {
+       m.programs[0]->kernels[0]->operand_row_bytes = {0, uint64_t(1) << 41};
+     },
+     "bytes of an operand's row"},
     {"skeleton", [](auto &m) { m.programs[0]->kernels[0]->skeleton.clear(); },
      "skeleton"},
     {"summary", [](auto &m) { m.programs[0]->kernels[0]->summary = longText; },
