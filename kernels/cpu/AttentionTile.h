@@ -31,10 +31,12 @@ template <typename K, u32 Q> struct AttentionTile {
   static constexpr i64 chunkPages = chunk / i64(pageTokens);
   static_assert(chunk % i64(pageTokens) == 0);
 
-  /// queries: [headDim][Q]. pages: the chunk's pages.
+  /// queries: [headDim][Q]. pages: the chunk's pages. nextKeys: pages of K that
+  /// are read after this chunk, `nextCount` of them; they are fetched ahead.
   static __attribute__((noinline)) void
   run(const f32 *queries, const Visible *visible, const void *const *keyPages,
-      const void *const *valuePages, ChunkResult<headDim> *results) {
+      const void *const *valuePages, const void *const *nextKeys, i32 nextCount,
+      ChunkResult<headDim> *results) {
     i32 first = i32(chunk), last = 0;
     for (u32 i = 0; i < Q; ++i)
       if (visible[i].lo < visible[i].hi) {
@@ -48,48 +50,92 @@ template <typename K, u32 Q> struct AttentionTile {
     alignas(64) f32 scores[Q][chunk];
     i32 firstPage = first / i32(pageTokens);
     i32 endPage = (last + i32(pageTokens) - 1) / i32(pageTokens);
-    for (i32 page = firstPage; page < endPage; ++page)
-      scorePage(queries, visible, static_cast<const Type *>(keyPages[page]),
-                page, scores);
+    i32 page = firstPage;
+    for (; page + i32(pagesAtOnce) <= endPage; page += pagesAtOnce)
+      scorePages<pagesAtOnce>(queries, visible, keyPages, valuePages, page,
+                              scores);
+    for (; page < endPage; ++page)
+      scorePages<1>(queries, visible, keyPages, valuePages, page, scores);
     for (u32 i = 0; i < Q; ++i)
       if (visible[i].lo < visible[i].hi)
         softmax(scores[i], firstPage, endPage, results[i]);
-    weigh(scores, visible, first, last, valuePages, results);
+    weigh(scores, visible, first, last, valuePages, nextKeys, nextCount,
+          results);
   }
 
 private:
-  /// Scores of 16 keys: lane = key, one chain over d for each.
-  static LATHE_INLINE void scorePage(const f32 *queries, const Visible *visible,
-                                     const Type *keys, i32 page,
-                                     f32 (*scores)[chunk]) {
-    Floats s[Q][halves];
+  /// Independent chains of a loop; an fma's latency is hidden by about eight.
+  static constexpr u32 chainsWanted = 8;
+  /// Vector registers for accumulators: half of them, less on narrow layers.
+  static constexpr u32 accumulators = halves == 1 ? 24 : 12;
+  /// Pages whose scores are computed together.
+  static constexpr u32 pagesAtOnce = [] {
+    u32 pages = 1;
+    while (pages < 4 && pages * Q * halves < chainsWanted &&
+           2 * pages * Q * halves <= accumulators)
+      pages *= 2;
+    return pages;
+  }();
+  static constexpr i64 pageBytes =
+      headDim * i64(pageTokens) * i64(sizeof(Type));
+
+  /// Scores of 16 keys per page: lane = key, one chain over d for each. The
+  /// values of the pages, which come next, are fetched meanwhile.
+  template <u32 P>
+  static LATHE_INLINE void
+  scorePages(const f32 *queries, const Visible *visible,
+             const void *const *keyPages, const void *const *valuePages,
+             i32 page, f32 (*scores)[chunk]) {
+    Floats s[Q][P][halves];
     LATHE_UNROLL
     for (u32 i = 0; i < Q; ++i)
       LATHE_UNROLL
-    for (u32 h = 0; h < halves; ++h)
-      s[i][h] = Floats::splat(0);
-    for (i64 d = 0; d < headDim; ++d) {
+    for (u32 p = 0; p < P; ++p)
       LATHE_UNROLL
+    for (u32 h = 0; h < halves; ++h)
+      s[i][p][h] = Floats::splat(0);
+    const Type *keys[P];
+    const u8 *values[P];
+    LATHE_UNROLL
+    for (u32 p = 0; p < P; ++p) {
+      keys[p] = static_cast<const Type *>(keyPages[page + i32(p)]);
+      values[p] = static_cast<const u8 *>(valuePages[page + i32(p)]);
+    }
+    // d that one cache line of a page holds.
+    constexpr i64 lineDs = 64 / (i64(pageTokens) * i64(sizeof(Type)));
+    constexpr i64 step = lineDs > 1 && headDim % lineDs == 0 ? lineDs : 1;
+    for (i64 d0 = 0; d0 < headDim; d0 += step) {
+      LATHE_UNROLL
+      for (u32 p = 0; p < P; ++p)
+        prefetch(values[p] + d0 * i64(pageTokens) * i64(sizeof(Type)));
+      LATHE_UNROLL
+      for (i64 d = d0; d < d0 + step; ++d)
+        LATHE_UNROLL
+      for (u32 p = 0; p < P; ++p)
+        LATHE_UNROLL
       for (u32 h = 0; h < halves; ++h) {
-        Floats key = Cache::get(keys + d * i64(pageTokens) + h * width);
+        Floats key = Cache::get(keys[p] + d * i64(pageTokens) + h * width);
         LATHE_UNROLL
         for (u32 i = 0; i < Q; ++i)
-          s[i][h] = fma(Floats::splat(queries[d * Q + i]), key, s[i][h]);
+          s[i][p][h] = fma(Floats::splat(queries[d * Q + i]), key, s[i][p][h]);
       }
     }
     LATHE_UNROLL
+    for (u32 p = 0; p < P; ++p)
+      LATHE_UNROLL
     for (u32 h = 0; h < halves; ++h) {
-      IntLanes key = laneNumbers() + i32(page * i32(pageTokens) + h * width);
+      i32 at = (page + i32(p)) * i32(pageTokens) + i32(h * width);
+      IntLanes key = laneNumbers() + at;
       LATHE_UNROLL
       for (u32 i = 0; i < Q; ++i) {
-        Floats score = s[i][h];
+        Floats score = s[i][p][h];
         if constexpr (K::softcap > 0) {
           constexpr f32 inverse = 1.0f / K::softcap;
           score =
               Floats::splat(K::softcap) * tanh(score * Floats::splat(inverse));
         }
         IntLanes sees = key >= visible[i].lo & key < visible[i].hi;
-        store(scores[i] + page * i32(pageTokens) + h * width,
+        store(scores[i] + at,
               select(sees, score, Floats::splat(-__builtin_inff())));
       }
     }
@@ -130,6 +176,7 @@ private:
   static LATHE_INLINE void weigh(const f32 (*p)[chunk], const Visible *visible,
                                  i32 first, i32 last,
                                  const void *const *valuePages,
+                                 const void *const *nextKeys, i32 nextCount,
                                  ChunkResult<headDim> *results) {
     // Keys that every query with a visible key sees: no masks there.
     i32 commonBegin = first, commonEnd = last;
@@ -141,21 +188,25 @@ private:
     if (commonEnd < commonBegin)
       commonEnd = commonBegin;
     constexpr i64 parts = ceilDivide(headDim, i64(width));
+    constexpr u32 room = accumulators / Q;
+    constexpr u32 atOnce = room >= 4 ? 4 : room >= 2 ? 2 : 1;
+    auto run = [&]<u32 P>(i64 part) __attribute__((always_inline)) {
+      weighParts<P>(p, visible, first, commonBegin, commonEnd, last, valuePages,
+                    nextKeys, nextCount, part * width, results);
+    };
     i64 part = 0;
-    for (; part + 2 <= parts; part += 2)
-      weighParts<2>(p, visible, first, commonBegin, commonEnd, last, valuePages,
-                    part * width, results);
-    if (part < parts)
-      weighParts<1>(p, visible, first, commonBegin, commonEnd, last, valuePages,
-                    part * width, results);
+    for (; part + i64(atOnce) <= parts; part += atOnce)
+      run.template operator()<atOnce>(part);
+    for (; part < parts; ++part)
+      run.template operator()<1>(part);
   }
 
   template <u32 P>
-  static LATHE_INLINE void weighParts(const f32 (*p)[chunk],
-                                      const Visible *visible, i32 first,
-                                      i32 commonBegin, i32 commonEnd, i32 last,
-                                      const void *const *valuePages, i64 d,
-                                      ChunkResult<headDim> *results) {
+  static LATHE_INLINE void
+  weighParts(const f32 (*p)[chunk], const Visible *visible, i32 first,
+             i32 commonBegin, i32 commonEnd, i32 last,
+             const void *const *valuePages, const void *const *nextKeys,
+             i32 nextCount, i64 d, ChunkResult<headDim> *results) {
     Floats o[Q][P];
     LATHE_UNROLL
     for (u32 i = 0; i < Q; ++i)
@@ -166,7 +217,7 @@ private:
       for (i32 j = begin; j < end; ++j)
         LATHE_UNROLL
       for (u32 n = 0; n < P; ++n) {
-        Floats value = valueAt(valuePages, j, d + n * width);
+        Floats value = valueAt(valuePages[j / 16], j % 16, d + n * width);
         LATHE_UNROLL
         for (u32 i = 0; i < Q; ++i)
           if (visible[i].lo <= j && j < visible[i].hi)
@@ -174,13 +225,24 @@ private:
       }
     };
     some(first, commonBegin);
-    for (i32 j = commonBegin; j < commonEnd; ++j)
-      LATHE_UNROLL
-    for (u32 n = 0; n < P; ++n) {
-      Floats value = valueAt(valuePages, j, d + n * width);
-      LATHE_UNROLL
-      for (u32 i = 0; i < Q; ++i)
-        o[i][n] = fma(Floats::splat(p[i][j]), value, o[i][n]);
+    for (i32 page = commonBegin / 16; page * 16 < commonEnd; ++page) {
+      // The share of these lanes of the next chunk's K.
+      if (page < nextCount) {
+        constexpr i64 bytes = pageBytes / headDim * P * width;
+        const u8 *next = static_cast<const u8 *>(nextKeys[page]);
+        for (i64 at = 0; at < bytes; at += 64)
+          prefetch(next + pageBytes / headDim * d + at);
+      }
+      i32 begin = page * 16 < commonBegin ? commonBegin : page * 16;
+      i32 end = page * 16 + 16 < commonEnd ? page * 16 + 16 : commonEnd;
+      for (i32 j = begin; j < end; ++j)
+        LATHE_UNROLL
+      for (u32 n = 0; n < P; ++n) {
+        Floats value = valueAt(valuePages[page], j % 16, d + n * width);
+        LATHE_UNROLL
+        for (u32 i = 0; i < Q; ++i)
+          o[i][n] = fma(Floats::splat(p[i][j]), value, o[i][n]);
+      }
     }
     some(commonEnd, last);
     LATHE_UNROLL
@@ -190,11 +252,9 @@ private:
       store(results[i].o + d + n * width, o[i][n]);
   }
 
-  /// Values d .. d + width of key j of the chunk; beyond the head: zeros.
-  static LATHE_INLINE Floats valueAt(const void *const *valuePages, i32 j,
-                                     i64 d) {
-    const Type *page = static_cast<const Type *>(valuePages[j / 16]);
-    const Type *at = page + (j % 16) * headDim + d;
+  /// Values d .. d + width of a page's key; beyond the head: zeros.
+  static LATHE_INLINE Floats valueAt(const void *valuePage, i32 key, i64 d) {
+    const Type *at = static_cast<const Type *>(valuePage) + key * headDim + d;
     if constexpr (headDim % i64(width) == 0)
       return Cache::get(at);
     Type row[width] = {};

@@ -51,7 +51,8 @@ struct Attention {
   static constexpr i64 chunk = 128, window = 0;
   static constexpr f32 softcap = 0;
   using Element = F16;
-  static constexpr u64 pageBytes = 3 * 64 * 16 * 2 * 2;
+  static constexpr u64 layers = 30;
+  static constexpr u64 pageBytes = layers * 3 * 64 * 16 * 2 * 2;
   static constexpr Store store = Store::Q8;
 
   static void run(const StepArgs *args, const void *const *operands, u32 rows,
@@ -68,7 +69,7 @@ const BenchLayer layer = {LATHE_STRING(LATHE_ISA),
                           gemms,
                           sizeof(gemms) / sizeof(gemms[0]),
                           {Attention::heads, Attention::kvHeads,
-                           Attention::headDim, Attention::pageBytes,
-                           Attention::run}};
+                           Attention::headDim, Attention::layers,
+                           Attention::pageBytes, Attention::run}};
 
 } // namespace lathe::bench::LATHE_ISA

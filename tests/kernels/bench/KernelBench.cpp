@@ -81,7 +81,8 @@ void runGemm(benchmark::State &state, const GemmBench &bench) {
       benchmark::Counter::kIsRate, benchmark::Counter::kIs1000);
 }
 
-/// `rows` rows at the end of a sequence of `depth` + rows keys.
+/// `rows` rows at the end of a sequence of `depth` + rows keys, layer after
+/// layer, so that at few rows K and V come from memory as in decoding.
 void runAttention(benchmark::State &state, const AttentionBench &bench) {
   u32 rows = u32(state.range(0)), depth = u32(state.range(1));
   u32 total = depth + rows, pages = (total + pageTokens - 1) / pageTokens;
@@ -109,11 +110,14 @@ void runAttention(benchmark::State &state, const AttentionBench &bench) {
   u64 width = u64(bench.heads * bench.headDim);
   std::vector<f32> q(rows * width, 0.1f);
   std::vector<ActivationBlock> out(rows * width / 32);
-  const u8 *keys = group.pool;
-  const u8 *values = keys + bench.pageBytes / 2;
-  const void *operands[] = {q.data(), keys, values, nullptr, out.data()};
-  for (auto _ : state)
+  u64 layerBytes = bench.pageBytes / bench.layers, layer = 0;
+  for (auto _ : state) {
+    const u8 *keys = group.pool + layer * layerBytes;
+    const void *operands[] = {q.data(), keys, keys + layerBytes / 2, nullptr,
+                              out.data()};
     bench.function(&args, operands, list.count, 0, 1);
+    layer = layer + 1 < bench.layers ? layer + 1 : 0;
+  }
   f64 pairs = 0;
   for (u32 i = 0; i < rows; ++i)
     pairs += depth + i + 1;
@@ -139,6 +143,7 @@ void addLayer(const BenchLayer &layer) {
   std::string name = std::string(layer.name) + "/attention";
   benchmark::RegisterBenchmark(name.c_str(), runAttention, layer.attention)
       ->ArgNames({"rows", "depth"})
+      ->Args({1, 128})
       ->Args({1, 512})
       ->Args({1, 4096})
       ->Args({512, 0})
