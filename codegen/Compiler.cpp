@@ -3,6 +3,7 @@
 #include "codegen/EngineParts.h"
 #include "codegen/ModelInput.h"
 #include "codegen/PassChecker.h"
+#include "codegen/SlowerPaths.h"
 #include "codegen/StoredWeights.h"
 #include "codegen/WeightStore.h"
 #include "codegen/cpu/CpuTarget.h"
@@ -77,6 +78,10 @@ public:
     }
     if (auto ok = runPhases(); !ok)
       return failFrom(ok);
+    if (options.strict && !slowerPaths.empty())
+      return fail(ErrorKind::Unsupported,
+                  "{}: refused by --strict, since slower paths were chosen: {}",
+                  input, slowerPaths.list());
     CompileSummary summary;
     if (options.stopAfter.empty()) {
       auto written = writeOut(*model);
@@ -116,20 +121,32 @@ private:
       return;
     earlier.module = std::move(loaded->module);
     if (earlier.runPhases() && !earlier.dumps.empty() &&
-        earlier.dumps.back().second == model.text)
+        earlier.dumps.back().second == model.text) {
       dumps = std::move(earlier.dumps);
+      slowerPaths = std::move(earlier.slowerPaths);
+    }
   }
 
   void report(Diagnostic &diagnostic) {
-    std::string text;
-    llvm::raw_string_ostream stream(text);
-    if (std::string label = labelOf(diagnostic.getLocation()); !label.empty())
-      stream << label << ": ";
-    stream << diagnostic;
+    std::string label = labelOf(diagnostic.getLocation());
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Remark) {
+      if (!isChecking)
+        slowerPaths.add(std::move(label), diagnostic.str());
+      return;
+    }
+    std::string text = (label.empty() ? "" : label + ": ") + diagnostic.str();
     if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
       messages += (messages.empty() ? "" : "; ") + text;
     else if (options.onNotice)
       options.onNotice(text);
+  }
+
+  /// Tells what the latest pass has remarked; with `strict` an error will.
+  void tellSlowerPaths() {
+    if (!options.onNotice || options.strict)
+      return;
+    for (const std::string &line : slowerPaths.takeNew())
+      options.onNotice(line);
   }
 
   /// An error with what MLIR has reported.
@@ -247,8 +264,9 @@ private:
   bool canRun(const passes::Phase &phase) {
     if (phase.name != "kv-cache-layout" || !disabled("fuse-attention"))
       return true;
-    if (options.onNotice)
-      options.onNotice("kv-cache-layout is left out with fuse-attention");
+    emitRemark(module->getLoc())
+        << "kv-cache-layout is left out, because fuse-attention is";
+    tellSlowerPaths();
     return false;
   }
 
@@ -339,7 +357,9 @@ private:
                           OpPassManager::Nesting::Implicit);
       return success(succeeded(add(manager)) && succeeded(manager.run(target)));
     };
-    if (failed(run(*module)))
+    LogicalResult result = run(*module);
+    tellSlowerPaths();
+    if (failed(result))
       return diagnosed(
           fail(ErrorKind::InvalidInput, "{}: pass {} failed", input, name));
     if (!checker)
@@ -351,8 +371,11 @@ private:
     }
     if (options.progress)
       options.progress("check " + std::string(name), 0, 0);
-    if (auto ok = checker->check(*module, name, run); !ok)
-      return diagnosed(failFrom(ok, input));
+    isChecking = true;
+    auto checked = checker->check(*module, name, run);
+    isChecking = false;
+    if (!checked)
+      return diagnosed(failFrom(checked, input));
     return {};
   }
 
@@ -450,6 +473,9 @@ private:
   CompileOptions options;
   MLIRContext context;
   std::string messages;
+  SlowerPaths slowerPaths;
+  /// Passes are run again to find what a wrong one does.
+  bool isChecking = false;
   OwningOpRef<ModuleOp> module;
   std::vector<std::string> isas;
   std::vector<std::pair<std::string, std::string>> dumps;

@@ -35,6 +35,8 @@ struct CompileOptions {
   /// Run the reference interpreter before and after each pass over the graph,
   /// run the engine, and stop at the first that computes something else.
   bool checkPasses = false;
+  /// Fail if a phase chose a slower path; otherwise each is a notice.
+  bool strict = false;
   /// Keep sources, assembly and objects here; empty: nowhere.
   std::string saveTemps;
   /// The model file that a .mlir's weights come from, if it does not lie beside
@@ -52,7 +54,8 @@ struct CompileOptions {
   std::function<void(std::string_view what, uint64_t done, uint64_t total)>
       progress;
   std::function<void(std::string_view phase, std::string_view text)> onIr;
-  /// A remark or warning for the user, one line.
+  /// A remark or warning for the user, one line. Remarks are about slower
+  /// paths; one that differs only in its place is told once.
   std::function<void(std::string_view message)> onNotice;
 };
 
@@ -92,7 +95,7 @@ struct CompilerApi {
 
 /// The version of CompilerApi; the program that loads the compiler is built
 /// from the same tree and refuses another.
-inline constexpr uint32_t compilerApiVersion = 2;
+inline constexpr uint32_t compilerApiVersion = 3;
 
 } // namespace lathe::codegen
 

@@ -57,6 +57,11 @@ struct MergeLinearsPass : impl::MergeLinearsBase<MergeLinearsPass> {
           groups[{linear.getInput(), isFloatWeight(weight)}].push_back(linear);
       });
       for (auto &[input, linears] : groups) {
+        if (input.second && groups.contains({input.first, false}))
+          emitRemark(linears.front()->getLoc())
+              << "float weights read the same input as quantized ones and are "
+                 "not merged with them; weights of one kind would be one "
+                 "kernel";
         if (linears.size() < 2)
           continue;
         merge(linears);

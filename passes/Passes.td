@@ -10,7 +10,8 @@ def FuseAttention : Pass<"fuse-attention", "::mlir::ModuleOp"> {
   let description = [{
     Finds matmul, scale, (softcap,) mask, softmax, matmul around transposed and
     repeated heads, and replaces them by one op: MHA, GQA and MQA alike, with a
-    window or a soft-cap where there is one.
+    window or a soft-cap where there is one. A softmax that stays is a remark,
+    with the part that does not match.
 
     Before:
     ```mlir
@@ -36,7 +37,8 @@ def MergeLinears : Pass<"merge-linears", "::mlir::ModuleOp"> {
   let summary = "Linears over one input become one lathe.merged_linear";
   let description = [{
     q, k, v and gate, up read their input once. Weights keep their formats; only
-    quantized and float weights are not mixed, since their inputs differ.
+    quantized and float weights are not mixed, since their inputs differ, and a
+    remark tells where both read one input.
 
     Before:
     ```mlir
@@ -104,6 +106,13 @@ def FormKernels : Pass<"form-kernels", "::mlir::ModuleOp"> {
     feed-forward as a paired segment), norms and quantization become rowwise
     stages, rotary embedding and KV append one kernel, attention another. Equal
     kernels are made once.
+
+    Where it chooses a slower path, it remarks so at the op: what is left of
+    phases that were disabled or did not match and runs as plain loops on the
+    skeleton `contract` (attention without a KV cache, quantized weights with f32
+    activations), linears that read one input in kernels of their own, a gate
+    that cannot be paired, and elementwise ops and quantizations that no other
+    kernel takes in.
 
     Before:
     ```mlir

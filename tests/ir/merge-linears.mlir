@@ -1,4 +1,5 @@
 // RUN: lathe-opt --merge-linears %s | FileCheck %s
+// RUN: lathe-opt --merge-linears %s --verify-diagnostics -o %t
 
 lathe.weight @q : tensor<64x64x!lathe.block<q5_0, rows>> = #lathe.source<file = 0, offset = 0, bytes = 2816>
 lathe.weight @k : tensor<32x64x!lathe.block<q8_0, rows>> = #lathe.source<file = 0, offset = 0, bytes = 2176>
@@ -20,6 +21,7 @@ func.func @quantized(%x: tensor<?x64xf32>) -> (tensor<?x64xf32>, tensor<?x32xf32
 // CHECK-NOT: merged_linear
 func.func @mixed(%x: tensor<?x64xf32>) -> (tensor<?x64xf32>, tensor<?x32xf32>) {
   %0 = lathe.linear %x, @q : tensor<?x64xf32> -> tensor<?x64xf32>
+  // expected-remark @below {{float weights read the same input as quantized ones and are not merged with them; weights of one kind would be one kernel}}
   %1 = lathe.linear %x, @f : tensor<?x64xf32> -> tensor<?x32xf32>
   return %0, %1 : tensor<?x64xf32>, tensor<?x32xf32>
 }

@@ -205,6 +205,9 @@ void tools::addCompile(const CommandLine &line) {
       ->add_option("--add-pass", compileOptions.addedPasses,
                    "NAME@after:PHASE: run a plugin's pass behind a phase")
       ->allow_extra_args(false);
+  command->add_flag("--strict", compileOptions.strict,
+                    "Fail where a phase chose a slower path instead of telling "
+                    "of it");
   command->add_flag("--check-passes", compileOptions.checkPasses,
                     "Interpret the graph before and after each pass, and stop "
                     "at the first that computes something else");

@@ -30,6 +30,58 @@ class OptionalPhases(CliTest):
         self.assertEqual(self.ids(*every), expected)
 
 
+class SlowerPaths(CliTest):
+    """Without a phase something is slower, and the compiler says so."""
+
+    def setUp(self):
+        super().setUp()
+        write_tiny_model(self.home / "m.gguf")
+
+    def warnings(self, *options):
+        result = self.run_lathe("compile", "m.gguf", "-o", "m.lathe", *options)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stderr.splitlines()
+
+    def test_none_by_default(self):
+        self.assertEqual(self.warnings("--strict"), [])
+
+    def test_each_disabled_phase_is_told_once_for_all_layers(self):
+        for phase, told in (
+            ("fuse-attention", r"blk\.0\.attn: attention is not fused, so there is no"),
+            ("kv-cache-layout", r"blk\.0\.attn: there is no KV cache: .*attention run"),
+            ("merge-linears", r"blk\.0\.attn_k\S*: .*; merge-linears would make"),
+            ("quantize-activations", "blk.* multiplied by f32 activations"),
+        ):
+            with self.subTest(phase):
+                found = self.warnings("--disable-pass", phase)
+                (line,) = [line for line in found if "more like it)" in line]
+                self.assertRegex(line, "^lathe: warning: " + told)
+                self.assertLessEqual(len(found), 2, found)
+                for line in found:
+                    self.assertRegex(line, "^lathe: warning: ")
+
+    def test_strict_refuses_them_and_writes_nothing(self):
+        strict = ("compile", "m.gguf", "--strict", "--disable-pass", "fuse-attention")
+        told = (
+            r"m\.gguf: refused by --strict, since slower paths were chosen: "
+            r"kv-cache-layout is left out, .*; "
+            r"blk\.0\.attn: attention is not fused, .* \(and 1 more like it\)$"
+        )
+        for output in (("-o", "x.lathe"), ("-o", "x", "--stop-after", "form-kernels")):
+            self.fails(1, told, *strict, *output)
+        self.assertEqual(list(self.home.glob("x*")), [])
+
+    def test_what_a_dump_lacks_is_told_again(self):
+        dump = ("-o", "x.mlir", "--stop-after", "kv-cache-layout")
+        self.done("compile", "m.gguf", "--disable-pass", "fuse-attention", *dump)
+        self.fails(1, "not fused", "compile", "x.mlir", "-o", "x.lathe", "--strict")
+
+    def test_it_changes_no_engine(self):
+        self.done("compile", "m.gguf", "-o", "a.lathe")
+        self.done("compile", "m.gguf", "-o", "b.lathe", "--strict")
+        self.assertEqual(*((self.home / f"{n}.lathe").read_bytes() for n in "ab"))
+
+
 class WithoutKvCache(CliTest):
     def test_bench_measures_both(self):
         write_tiny_model(self.home / "m.gguf")

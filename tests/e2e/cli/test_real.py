@@ -57,7 +57,7 @@ class RealModels(CliTest):
         engine = self.home / "s.lathe"
         layers = ("generic", "avx2", "avx512")
         targets = [word for isa in layers for word in ("--target", f"cpu:{isa}")]
-        self.done("compile", "smollm2", "-o", engine, *targets)
+        self.done("compile", "smollm2", "-o", engine, "--strict", *targets)
         here = {
             target["name"].removeprefix("cpu:")
             for target in self.json("inspect", engine, "--targets")

@@ -36,7 +36,7 @@ class Structure(CliTest):
         engine, temps = self.home / "x.lathe", self.home / "temps"
         self.done(
             *("compile", model, "-o", engine, "--target", "cpu:avx2"),
-            *("--save-temps", temps),
+            *("--strict", "--save-temps", temps),
         )
         source = (temps / "cpu-avx2.cpp").read_text()
         kernels = self.json("inspect", engine, "--kernels")

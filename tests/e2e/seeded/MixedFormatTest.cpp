@@ -47,7 +47,9 @@ std::string makeMix(const TempDir &temp, const Mix &mix, bool asF32) {
 /// Logits of a model in F32 KV; the same bits in some manners of evaluation.
 std::vector<f32> evaluate(const std::string &model, const TempDir &temp) {
   std::vector<std::string> isas = {nativeIsas().back()};
-  auto compiled = compileModel(model, temp.path("x.lathe"), isas, "f32");
+  // Mixes are here for the paths that are slower.
+  auto compiled =
+      compileModel(model, temp.path("x.lathe"), isas, "f32", /*strict=*/false);
   EXPECT_TRUE(compiled.has_value()) << compiled.error().message;
   auto engine = loadEngine(temp.path("x.lathe"), isas[0]);
   EXPECT_TRUE(engine.has_value()) << engine.error().message;

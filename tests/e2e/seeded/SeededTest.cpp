@@ -42,8 +42,10 @@ TEST_P(SeededTest, EqualsLlamaCppInAnyMannerOfEvaluation) {
     std::cout << "NOT TESTED: this CPU runs only " << isas.size()
               << " of 3 ISA layers\n";
   bool isExact = hasF32Activations(GetParam());
+  // No group of 16 divides the rows of its gate.
+  bool strict = GetParam() != "llama-odd-sizes";
   auto compiled = compileModel(seededPath(GetParam()), engine, isas,
-                               isExact ? "f32" : "f16");
+                               isExact ? "f32" : "f16", strict);
   ASSERT_TRUE(compiled.has_value()) << compiled.error().message;
 
   std::vector<f32> reference;

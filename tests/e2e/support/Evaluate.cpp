@@ -19,8 +19,9 @@ std::vector<std::string> tests::nativeIsas() {
 Result<codegen::CompileSummary>
 tests::compileModel(const std::string &model, const std::string &output,
                     std::span<const std::string> isas,
-                    const std::string &kvDtype) {
+                    const std::string &kvDtype, bool strict) {
   codegen::CompileOptions options;
+  options.strict = strict;
   options.output = output;
   for (const std::string &isa : isas)
     options.targets.push_back("cpu:" + isa);

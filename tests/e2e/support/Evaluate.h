@@ -21,10 +21,12 @@ namespace lathe::tests {
 /// The ISA layers that this CPU runs, the simplest first.
 std::vector<std::string> nativeIsas();
 
-/// Compiles a model for `isas` into `output` with a KV cache of `kvDtype`.
+/// Compiles a model for `isas` into `output` with a KV cache of `kvDtype`; with
+/// `strict`, a slower path that a phase chooses is an error.
 runtime::Result<codegen::CompileSummary>
 compileModel(const std::string &model, const std::string &output,
-             std::span<const std::string> isas, const std::string &kvDtype);
+             std::span<const std::string> isas, const std::string &kvDtype,
+             bool strict = true);
 
 /// Loads an engine that compileModel wrote.
 runtime::Result<std::shared_ptr<const runtime::LoadedEngine>>
