@@ -32,24 +32,35 @@ def _value(kind, value) -> bytes:
     return struct.pack("<I", kind) + _scalar(kind, value)
 
 
+def header(metadata: list, tensors: list) -> bytes:
+    """What precedes the tensors' data, padded; their data follow one another,
+    each padded to ALIGNMENT.
+
+    metadata: (key, kind, value). tensors: (name, shape outermost first, ggml
+    type number, size in bytes).
+    """
+    parts = [b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(metadata))]
+    for key, kind, value in metadata:
+        parts.append(_string(key) + _value(kind, value))
+    offset = 0
+    for name, shape, ggml_type, size in tensors:
+        parts.append(_string(name) + struct.pack("<I", len(shape)))
+        parts += [struct.pack("<Q", n) for n in reversed(shape)]
+        parts.append(struct.pack("<IQ", ggml_type, offset))
+        offset += -(-size // ALIGNMENT) * ALIGNMENT
+    data = b"".join(parts)
+    return data + b"\0" * (-len(data) % ALIGNMENT)
+
+
 def write(path, metadata: list, tensors: list) -> None:
     """Writes a file; it appears under its name only when it is complete.
 
-    metadata: (key, kind, value). tensors: (name, shape outermost first, ggml
-    type number, bytes).
+    metadata and tensors as in header(), with the bytes in place of their size.
     """
     part = f"{path}.part.{os.getpid()}"
     with open(part, "wb") as out:
-        out.write(b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(metadata)))
-        for key, kind, value in metadata:
-            out.write(_string(key) + _value(kind, value))
-        offset = 0
-        for name, shape, ggml_type, data in tensors:
-            out.write(_string(name) + struct.pack("<I", len(shape)))
-            out.write(b"".join(struct.pack("<Q", n) for n in reversed(shape)))
-            out.write(struct.pack("<IQ", ggml_type, offset))
-            offset += -(-len(data) // ALIGNMENT) * ALIGNMENT
-        out.write(b"\0" * (-out.tell() % ALIGNMENT))
+        sizes = [(*tensor[:3], len(tensor[3])) for tensor in tensors]
+        out.write(header(metadata, sizes))
         for _, _, _, data in tensors:
             out.write(data + b"\0" * (-len(data) % ALIGNMENT))
     os.replace(part, path)
