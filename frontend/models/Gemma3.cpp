@@ -48,9 +48,9 @@ void lathe::frontend::buildGemma3(GraphBuilder &graph) {
   Transformer model = readTransformer(graph, "gemma3");
   AttentionSpec global = attentionOf(model);
   // The 27B model scales by hidden/heads, which is not its head size.
+  int64_t columnsPerHead = model.hidden / model.heads;
   if (model.layers == 62)
-    global.scale =
-        1.0f / std::sqrt(static_cast<float>(model.hidden / model.heads));
+    global.scale = 1.0f / std::sqrt(static_cast<float>(columnsPerHead));
   global.rope = readRope(graph, model, lathe::ir::RopeStyle::Halves);
   if (global.rope.scaling == "yarn")
     graph.fail({ErrorKind::Unsupported,
