@@ -6,6 +6,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import time
 
 REPOSITORY = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -34,16 +35,21 @@ def machine() -> dict:
     }
 
 
-def run(command: list) -> str:
-    """What a command prints; BenchError where it fails."""
+def run(command: list, folder=None, stderr=subprocess.PIPE) -> str:
+    """What a command prints; BenchError where it fails. folder: where it runs;
+    stderr: STDOUT to have both in one."""
     try:
         done = subprocess.run(
-            [str(word) for word in command], capture_output=True, text=True
+            [str(word) for word in command],
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            cwd=folder,
         )
     except OSError as error:
         raise BenchError(f"cannot run {command[0]}: {error.strerror}") from None
     if done.returncode:
-        lines = done.stderr.strip().splitlines() or ["(no message)"]
+        lines = (done.stderr or done.stdout).strip().splitlines() or ["(no message)"]
         raise BenchError(f"{command[0]} failed: {lines[-1]}")
     return done.stdout
 
@@ -150,7 +156,10 @@ class Peer:
     def __init__(self, name: str, folder, model, flash: bool, ik: bool):
         self.name = f"{name} -fa {int(flash)}"
         self.family = "ik_llama.cpp" if ik else "llama.cpp"
-        self._folder, self._model, self._ik = folder, model, ik
+        # Absolute: together() runs elsewhere.
+        self._folder = pathlib.Path(folder).absolute()
+        self._model = pathlib.Path(model).absolute()
+        self._ik = ik
         self._flash = flash
 
     def _bench_command(self, threads: int) -> list:
@@ -162,10 +171,13 @@ class Peer:
         return ["-w", 0] if self._ik else ["--no-warmup"]
 
     def _speed(self, command: list) -> float:
-        rows = run_json(command)
-        if not isinstance(rows, list) or len(rows) != 1 or "avg_ts" not in rows[0]:
-            raise BenchError(f"{self.name}: llama-bench gave no figure")
-        return rows[0]["avg_ts"]
+        text = run(command)
+        try:
+            # ik_llama.cpp may print remarks around the list.
+            (row,), _ = json.JSONDecoder().raw_decode(text[text.index("[") :])
+            return row["avg_ts"]
+        except (ValueError, KeyError):
+            raise BenchError(f"{self.name}: llama-bench gave no figure") from None
 
     def decode(self, tokens: int, depth: int, threads: int) -> float:
         command = self._bench_command(threads)
@@ -191,8 +203,11 @@ class Peer:
             command += ["-rtr"] + ([] if self._flash else ["-no-fa"])
         else:
             command += ["-fa", "on" if self._flash else "off"]
+        # ik_llama.cpp prints to stderr and leaves a log file where it runs.
+        with tempfile.TemporaryDirectory() as folder:
+            text = run(command, folder, subprocess.STDOUT)
         # | PP | TG | B | N_KV | T_PP s | S_PP t/s | T_TG s | S_TG t/s | T s | ...
-        for line in run(command).splitlines():
+        for line in text.splitlines():
             cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
             if cells[:3] == [str(prompt), str(tokens), str(sequences)]:
                 return float(cells[7])

@@ -216,7 +216,7 @@ def markdown(result: dict) -> str:
     lines = [
         f"CPU: {here['cpu']}, {here['cores']} cores ({' '.join(here['features'])}). "
         f"Load before: {here['load']:.1f}, at most {result['load_max']:.1f} during. "
-        f"Medians of {result['rounds']} rounds"
+        f"Medians of {result['rounds']} round" + "s" * (result["rounds"] > 1)
         + (", quick: fewer tokens than the bars are for." if result["quick"] else ".")
     ]
     for model in result["models"]:

@@ -39,7 +39,7 @@ class Row:
         elif self.kind == "first":
             words = "open + first token"
         else:
-            words = f"step of {self.sequences} rows"
+            words = f"step of {self.sequences} row" + "s" * (self.sequences > 1)
         threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
         return f"{words}, {threads}"
 

@@ -82,6 +82,11 @@ class Table(unittest.TestCase):
             (self.root / folder).mkdir(parents=True)
             self.write(f"{folder}/llama-bench", BENCH)
             self.write(f"{folder}/llama-batched-bench", BATCHED)
+        # ik_llama.cpp prints its table to stderr and logs where it runs.
+        noisy = BATCHED.replace("import sys\n", "import sys\nsys.stdout = sys.stderr\n")
+        noisy += "open('llama.log', 'w')\n"
+        noisy += "assert '-rtr' in sys.argv and '-fa' not in sys.argv\n"
+        self.write("ik/llama-batched-bench", noisy)
         self.write("lathe", LATHE.replace("WEIGHTS", str(self.weights)))
         self.write("peer/bin/llama-quantize", QUANTIZE)
         self.write("peer/bin/llama-perplexity", "")
@@ -159,7 +164,11 @@ class Table(unittest.TestCase):
         self.assertIn("1.60 of one row's", text)
 
     def test_ik(self):
-        rows, text = self.result("--ik", self.root / "ik", "--rows", "deep-2048")
+        rows, text = self.result(
+            "--ik", self.root / "ik", "--rows", "deep-2048,together-8"
+        )
+        together = rows["together-8"]["families"]["ik_llama.cpp"]
+        self.assertEqual(together["figure"]["median"], 80.0)
         families = rows["deep-2048"]["families"]
         self.assertEqual(families["ik_llama.cpp"]["best"], "ik_llama.cpp Q4_0 -fa 0")
         self.assertTrue(families["ik_llama.cpp"]["ahead"])
