@@ -214,6 +214,12 @@ class Bars(unittest.TestCase):
         ids = [row.id for row in table_rows.rows(model, 2, False)]
         for bars in table_rows.BARS.values():
             self.assertLessEqual(set(bars), set(ids))
+        large = model_bytes.ModelBytes("llama", False, 10**9, ())
+        self.assertEqual(table_rows.profile(large), "large")
+        self.assertLessEqual({r.id for r in table_rows.rows(large, 2, False)}, set(ids))
+        self.assertLessEqual(
+            set(table_rows.BARS["large"]), {r.id for r in table_rows.rows(large, 2, False)}
+        )
         quick = [row.id for row in table_rows.rows(model, 2, True)]
         self.assertEqual(ids, quick)
 
