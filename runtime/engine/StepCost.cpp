@@ -1,6 +1,6 @@
 #include "runtime/engine/StepCost.h"
 
-#include "kernels/formats/Layout.h"
+#include "kernels/formats/Planes.h"
 #include "runtime/engine/Validate.h"
 
 #include <algorithm>
@@ -19,7 +19,8 @@ const fb::Weight &weightAt(const fb::Manifest &manifest, u64 offset) {
 }
 
 bool isMatrix(const fb::Weight &weight) {
-  return viewOf(weight.layout()) == kernels::r16Name;
+  std::string_view layout = viewOf(weight.layout());
+  return layout == kernels::r16Name || layout == kernels::planesName;
 }
 
 u64 elementBytes(const fb::KvGroup &group) {
@@ -101,6 +102,9 @@ LaunchCost costOf(const fb::Manifest &manifest, const fb::Program &program,
         u64 groups = (weight.rows() + kernels::r16Rows - 1) / kernels::r16Rows;
         u64 stored = std::max<u64>(groups, 1) * kernels::r16Rows;
         cost.weightBytes += rows * (weight.bytes() / stored);
+      } else if (skeleton == "pick") {
+        // Not all of the head; what is read twice is not counted.
+        cost.weightBytes = kernel.weight_bytes();
       } else if (name == "table") {
         // Cosines and sines of one position.
         cost.weightBytes +=

@@ -28,12 +28,12 @@ f64 intensity(const LaunchCost &cost) {
   return cost.bytes() == 0 ? 0 : f64(cost.ops()) / f64(cost.bytes());
 }
 
-Json jsonOf(const StepRow &row, const StepLimits &limits) {
+Json jsonOf(const StepRow &row, const StepLimits &limits, bool isLaunch) {
   Json json = {{"entry", row.entry},
                {"kernel", displayPath(row.symbol)},
                {"summary", displayPath(row.summary)},
                {"skeleton", displayPath(row.skeleton)}};
-  if (!row.label.empty())
+  if (isLaunch)
     json["label"] = displayPath(row.label);
   json["formats"] = row.formats;
   json["launches"] = row.launches;
@@ -133,7 +133,7 @@ void tools::printStepJson(const StepReport &report, bool all) {
   StepRow total = report.total();
   Json kernels = Json::array();
   for (const StepRow &row : report.kernels)
-    kernels.push_back(jsonOf(row, report.limits));
+    kernels.push_back(jsonOf(row, report.limits, false));
   Json json = {{"model", report.model},
                {"target", report.target},
                {"cpu", report.cpu},
@@ -166,7 +166,7 @@ void tools::printStepJson(const StepReport &report, bool all) {
   if (all) {
     Json launches = Json::array();
     for (const StepRow &row : report.launches)
-      launches.push_back(jsonOf(row, report.limits));
+      launches.push_back(jsonOf(row, report.limits, true));
     json["launches"] = std::move(launches);
   }
   printJson(json);
