@@ -66,20 +66,19 @@ class Explain(CliTest):
             kernel["symbol"]: kernel
             for kernel in self.json("inspect", self.engine(), "--kernels")
         }
-        self.assertEqual(
-            sorted(kernel["kernel"] for kernel in result["kernels"]), sorted(kernels)
-        )
+        # Other entry points than body and head may have more.
+        self.assertLessEqual({row["kernel"] for row in result["kernels"]}, set(kernels))
         for kernel in result["kernels"]:
             known = kernels[kernel["kernel"]]
             self.assertEqual(kernel["summary"], known["summary"])
-            self.assertEqual(kernel["launches"], known["launches"])
+            self.assertLessEqual(kernel["launches"], known["launches"])
             if kernel["skeleton"] == "gemm":
                 self.assertEqual(kernel["formats"], ["Q8_0"])
                 self.assertEqual(
-                    kernel["weight_bytes"], known["launches"] * known["weight_bytes"]
+                    kernel["weight_bytes"], kernel["launches"] * known["weight_bytes"]
                 )
                 self.assertEqual(
-                    kernel["int8_ops"], 2 * known["launches"] * known["macs_per_row"]
+                    kernel["int8_ops"], 2 * kernel["launches"] * known["macs_per_row"]
                 )
         # 21 keys are read and one is written; a product with each of them for 4
         # query heads, and one with its value.
