@@ -56,6 +56,7 @@ LogicalResult FunctionFormer::formAttention(PagedAttentionOp op) {
       builder.getBoolAttr(static_cast<bool>(q.norm)),
       q.norm ? q.norm.getEpsilonAttr() : builder.getF32FloatAttr(0),
       op.getScaleAttr(), group.getElementAttr(), integer(group.getPageBytes()),
+      integer(target.replicateRowwise ? target.attentionChunk : 0),
       StringAttr());
   SmallVector<Value> operands = {q.flat, k.flat, v.flat};
   if (q.rope)
@@ -68,7 +69,8 @@ LogicalResult FunctionFormer::formAttention(PagedAttentionOp op) {
       emitter.kvPool(op.getLoc(), group.getId(), group.getKOffsets()[index]);
   Value vPool =
       emitter.kvPool(op.getLoc(), group.getId(), group.getVOffsets()[index]);
-  Value rotated = emitter.allocate(op.getLoc(), heads * headDim * 4);
+  Value rotated = emitter.allocate(op.getLoc(), heads * headDim * 4,
+                                   target.replicateRowwise);
   operands.append({kPool, vPool, rotated});
   emitter.launch(append.getLoc(), emitter.kernels().intern(rope), operands);
 

@@ -60,11 +60,12 @@ LogicalResult FunctionFormer::formRowwise(Operation *first) {
       return failure();
     rowStages.push_back(std::move(*stage));
   }
-  // Each thread may repeat a launch for itself only if nobody else reads what
-  // it stores as f32.
+  // Each thread may repeat a launch for itself unless its result leaves the
+  // program: that exists once.
   bool replicated =
-      target.replicateRowwise &&
-      llvm::none_of(rowStages, [](RowStage &s) { return s.storesF32; });
+      target.replicateRowwise && llvm::none_of(rowStages, [](RowStage &s) {
+        return s.storesF32 && isReturned(s.cluster.tip);
+      });
 
   SmallVector<Attribute> stages;
   SmallVector<std::unique_ptr<Region>> regions;
@@ -76,7 +77,7 @@ LogicalResult FunctionFormer::formRowwise(Operation *first) {
     Value tip = stage.cluster.tip;
     if (stage.storesF32) {
       stores.push_back(Store::F32);
-      outs.push_back(emitter.allocateFor(tip));
+      outs.push_back(emitter.allocateFor(tip, replicated));
     }
     if (!stage.quantized.empty()) {
       stores.push_back(Store::Q8);

@@ -56,9 +56,13 @@ Value ProgramEmitter::allocate(Location loc, int64_t bytesPerRow,
   return builder.create<AllocOp>(loc, bufferType(), size, IntegerAttr());
 }
 
-Value ProgramEmitter::allocateFor(Value value) {
+bool passes::isReturned(Value value) {
+  return llvm::any_of(usersOf(value), llvm::IsaPred<func::ReturnOp>);
+}
+
+Value ProgramEmitter::allocateFor(Value value, bool replicated) {
   Value buffer;
-  if (llvm::any_of(usersOf(value), llvm::IsaPred<func::ReturnOp>)) {
+  if (isReturned(value)) {
     buffer = stepBuffer(launchRows == LaunchRows::Head ? StepBuffer::Logits
                                                        : StepBuffer::Hidden);
   } else {
@@ -69,7 +73,7 @@ Value ProgramEmitter::allocateFor(Value value) {
     }
     // Scores of a whole sequence: C is T² where there is no KV cache.
     buffer = rowDims == 2 ? allocatePartials(value.getLoc(), bytes)
-                          : allocate(value.getLoc(), bytes);
+                          : allocate(value.getLoc(), bytes, replicated);
   }
   bind(value, buffer);
   return buffer;

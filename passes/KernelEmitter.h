@@ -31,6 +31,9 @@ private:
   llvm::StringMap<mlir::StringAttr> known;
 };
 
+/// True if the function returns the value.
+bool isReturned(mlir::Value value);
+
 /// The program of one function: buffers of graph values and launches in order.
 class ProgramEmitter {
 public:
@@ -49,8 +52,8 @@ public:
   mlir::Value allocate(mlir::Location loc, int64_t bytesPerRow,
                        bool replicated = false);
   /// The buffer of a new f32 value, bound to it: the step's own if the function
-  /// returns the value, else one in the arena.
-  mlir::Value allocateFor(mlir::Value value);
+  /// returns the value, else one in the arena, as allocate().
+  mlir::Value allocateFor(mlir::Value value, bool replicated = false);
   /// A new buffer of `bytes` for each attention partial.
   mlir::Value allocatePartials(mlir::Location loc, int64_t bytes);
   mlir::Value weight(mlir::FlatSymbolRefAttr symbol);

@@ -64,13 +64,19 @@ struct PlanMemoryPass : impl::PlanMemoryBase<PlanMemoryPass> {
 private:
   void assignSlots(ProgramOp program, SmallVectorImpl<SizeAttr> &slots) {
     llvm::MapVector<AllocOp, Lifetime> lifetimes;
+    SymbolTableCollection symbols;
     int64_t index = 0;
     for (auto launch : program.getOps<LaunchOp>()) {
+      auto kernel = symbols.lookupNearestSymbolFrom<KernelOpInterface>(
+          getOperation(), launch.getKernelAttr());
+      // Nobody waits for a replicated launch: the next one may run beside it,
+      // so it gets other memory.
+      int64_t last = index + (kernel.isReplicated() ? 1 : 0);
       for (Value buffer : launch.getBuffers())
         if (auto alloc = buffer.getDefiningOp<AllocOp>()) {
           Lifetime &life = lifetimes[alloc];
           life.first = life.first < 0 ? index : life.first;
-          life.last = index;
+          life.last = std::max(life.last, last);
         }
       ++index;
     }

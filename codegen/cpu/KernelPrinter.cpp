@@ -116,7 +116,8 @@ void printStruct(raw_ostream &os, RopeAppendKernelOp op) {
      << "  static constexpr f32 qScale = "
      << codegen::floatLiteral(op.getQScale().convertToFloat()) << ";\n"
      << "  using Element = " << elementTag(op.getElement()) << ";\n"
-     << "  static constexpr u64 pageBytes = " << op.getPageBytes() << ";\n";
+     << "  static constexpr u64 pageBytes = " << op.getPageBytes() << ";\n"
+     << "  static constexpr i64 chunk = " << op.getOwnChunk() << ";\n";
 }
 
 void printStruct(raw_ostream &os, AttentionKernelOp op) {
@@ -145,14 +146,6 @@ launch(const StepArgs *args, u32 index, KernelFunction kernel,
        const void *const *operands, u32 rows, u32 thread, u32 threads) {
   traceBegin(args, index, thread, threads);
   kernel(args, operands, rows, thread, threads);
-  traceEnd(args, index, thread, threads);
-}
-// A launch that every thread does for itself.
-static __attribute__((noinline)) void
-launchAlone(const StepArgs *args, u32 index, KernelFunction kernel,
-            const void *const *operands, u32 rows, u32 thread, u32 threads) {
-  traceBegin(args, index, thread, threads);
-  kernel(args, operands, rows, 0, 1);
   traceEnd(args, index, thread, threads);
 }
 
@@ -287,7 +280,24 @@ void codegen::printKernel(raw_ostream &os, KernelOpInterface kernel,
      << "    u32 rows, u32 thread, u32 threads) {\n"
      << "  " << skeletonFunction(kernel) << "<K" << id
      << ">(args, operands, rows, thread, threads);\n"
-     << "}\n\n";
+     << "}\n";
+  // What each thread does for itself in a step of few rows.
+  if (kernel.isReplicated()) {
+    os << "static void own_kernel_" << id
+       << "(const StepArgs *args, const void *const *operands, u32 rows,\n"
+       << "    u32 thread, u32 threads) {\n  " << skeletonFunction(kernel);
+    if (isa<RopeAppendKernelOp>(kernel.getOperation()))
+      os << "Owned<K" << id << ">(args, operands, rows, thread, threads);\n";
+    else
+      os << "<K" << id << ">(args, operands, rows, 0, 1);\n";
+    os << "}\n";
+  }
+  if (isa<GemmKernelOp>(kernel.getOperation()))
+    os << "static __attribute__((noinline)) void fetch_kernel_" << id
+       << "(const void *const *weights, u32 thread,\n    u32 threads) {\n"
+       << "  fetchFirstWeights<K" << id << ">(weights, thread, threads);\n"
+       << "}\n";
+  os << "\n";
 }
 
 std::string codegen::printModule(ModuleOp module,

@@ -5,6 +5,8 @@
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <algorithm>
+
 using namespace mlir;
 using namespace lathe;
 using namespace lathe::ir;
@@ -31,10 +33,9 @@ public:
     for (auto launch : program.getOps<LaunchOp>()) {
       auto kernel =
           cast<KernelOpInterface>(module.lookupSymbol(launch.getKernelAttr()));
-      auto rowwise = dyn_cast<RowwiseKernelOp>(kernel.getOperation());
       steps.push_back({launch, kernel,
                        ids.lookup(launch.getKernelAttr().getAttr()),
-                       rowwise && rowwise.getReplicated()});
+                       kernel.isReplicated()});
     }
   }
 
@@ -115,11 +116,32 @@ private:
       for (Value buffer : step.launch.getBuffers())
         os << "        " << address(buffer, few) << ",\n";
       os << "    };\n"
-         << "    launch" << (alone ? "Alone" : "") << "(args, " << index
-         << ", lathe_kernel_" << step.id << ", operands, "
-         << rowCount(step.kernel.launchRows()) << ", thread, threads);\n"
+         << "    launch(args, " << index << ", "
+         << (alone ? "own_kernel_" : "lathe_kernel_") << step.id
+         << ", operands, " << rowCount(step.kernel.launchRows())
+         << ", thread, threads);\n"
          << "  }\n";
+      if (few && isGemm(step))
+        printFetch(index);
     }
+  }
+
+  static bool isGemm(Step &step) {
+    return isa<GemmKernelOp>(step.kernel.getOperation());
+  }
+
+  /// The memory would idle from here to the next gemm: its first weights are
+  /// fetched meanwhile.
+  void printFetch(size_t index) {
+    auto *next = std::find_if(steps.begin() + index + 1, steps.end(), isGemm);
+    if (next == steps.end())
+      return;
+    os << "  { // fetch ahead\n    const void *operands[] = {\n";
+    for (Value buffer : next->launch.getBuffers())
+      if (isa<WeightRefOp>(buffer.getDefiningOp()))
+        os << "        " << address(buffer, true) << ",\n";
+    os << "    };\n    fetch_kernel_" << next->id
+       << "(operands, thread, threads);\n  }\n";
   }
 
   StringRef rowCount(LaunchRows rows) {

@@ -18,6 +18,10 @@ def KernelOpInterface : OpInterface<"KernelOpInterface"> {
     InterfaceMethod<"What the kernel runs over.", "::lathe::ir::LaunchRows", "launchRows">,
     InterfaceMethod<"Bytes of weights that one launch reads.", "int64_t", "weightBytes">,
     InterfaceMethod<"Multiply-adds per row.", "int64_t", "macsPerRow">,
+    InterfaceMethod<"In steps of at most maxReplicatedRows rows each thread does "
+                    "for itself, into its own copies of the outputs, what it "
+                    "reads later: nobody waits for it.",
+      "bool", "isReplicated", (ins), "", "return false;">,
   ];
 }
 

@@ -254,6 +254,8 @@ LogicalResult RopeAppendKernelOp::verify() {
     return emitOpError("rotates at most head_dim / 2 pairs");
   if (!isCacheElement(getElement()))
     return emitOpError("stores f16 or f32, not ") << getElement();
+  if (getOwnChunk() < 0 || getOwnChunk() % pageTokens != 0)
+    return emitOpError("own_chunk is a multiple of ") << pageTokens << " or 0";
   return success();
 }
 

@@ -88,6 +88,9 @@ def RowwiseKernelOp : Kernel_KernelOp<"rowwise"> {
     `stages` `(` $stages `)` attr-dict-with-keyword $maps
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    bool isReplicated() { return getReplicated(); }
+  }];
 }
 
 def GemmKernelOp : Kernel_KernelOp<"gemm"> {
@@ -137,13 +140,14 @@ def RopeAppendKernelOp : Kernel_KernelOp<"rope_append"> {
     ```mlir
     kernel.rope_append @k3 group(0) heads(9) kv_heads(3) head_dim(64)
         rope_pairs(32) style(<adjacent>) qk_norm(false) epsilon(0.0)
-        q_scale(1.25e-01) element(f16) page_bytes(737280)
+        q_scale(1.25e-01) element(f16) page_bytes(737280) own_chunk(128)
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, IntAttr:$group, IntAttr:$heads,
                        IntAttr:$kv_heads, IntAttr:$head_dim, IntAttr:$rope_pairs,
                        RopeStyleAttr:$style, BoolAttr:$qk_norm, F32Attr:$epsilon,
                        F32Attr:$q_scale, TypeAttr:$element, IntAttr:$page_bytes,
+                       IntAttr:$own_chunk,
                        OptionalAttr<StrAttr>:$sym_visibility);
   let assemblyFormat = [{
     $sym_name `group` `(` $group `)` `heads` `(` $heads `)`
@@ -151,9 +155,12 @@ def RopeAppendKernelOp : Kernel_KernelOp<"rope_append"> {
     `rope_pairs` `(` $rope_pairs `)` `style` `(` $style `)`
     `qk_norm` `(` $qk_norm `)` `epsilon` `(` $epsilon `)`
     `q_scale` `(` $q_scale `)` `element` `(` $element `)`
-    `page_bytes` `(` $page_bytes `)` attr-dict
+    `page_bytes` `(` $page_bytes `)` `own_chunk` `(` $own_chunk `)` attr-dict
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    bool isReplicated() { return getOwnChunk() != 0; }
+  }];
 }
 
 def AttentionKernelOp : Kernel_KernelOp<"attention"> {
@@ -164,6 +171,10 @@ def AttentionKernelOp : Kernel_KernelOp<"attention"> {
     `[T, heads·head_dim]` stored as `store` says. Keys are cut into chunks of `chunk` tokens at absolute
     positions; a chunk's partial starts fresh and chunks combine left to right
     (numerics.md, "Attention"). Work comes from the step's work list.
+
+    `own_chunk` is the chunk of the attention that follows if in steps of at most
+    `maxReplicatedRows` rows each thread may prepare just what its own units of
+    that attention read (q out then has a copy per thread), or 0.
 
     ```mlir
     kernel.attention @k4 group(0) heads(9) kv_heads(3) head_dim(64) chunk(128)

@@ -15,6 +15,7 @@
 #define LATHE_KERNELS_CPU_ATTENTION_H
 
 #include "kernels/cpu/AttentionTile.h"
+#include "kernels/cpu/AttentionUnits.h"
 #include "kernels/cpu/Quantize.h"
 
 namespace lathe::kernels::inline LATHE_ISA {
@@ -255,22 +256,19 @@ template <typename K>
 void attention(const StepArgs *args, const void *const *operands, u32,
                u32 thread, u32 threads) {
   const AttentionWorkList &list = args->attentionWork[K::group];
-  // Dealt out one by one: the list has the longest items first.
-  i64 units = i64(list.count) * K::kvHeads;
-  for (i64 unit = thread; unit < units; unit += threads) {
-    i64 at = unit / K::kvHeads;
+  forAttentionUnits(list, K::kvHeads, thread, threads, [&](i64 at, i64 kvHead) {
     AttentionRun<K> run = {args,
                            static_cast<const f32 *>(operands[0]),
                            operands[1],
                            operands[2],
                            static_cast<f32 *>(const_cast<void *>(operands[3])),
                            const_cast<void *>(operands[4]),
-                           unit % K::kvHeads};
+                           kvHead};
     if (list.items[at].partial == ~0u)
       run.runFolding(list.items[at]);
     else
       run.runPartial(list, at);
-  }
+  });
 }
 
 } // namespace lathe::kernels::inline LATHE_ISA

@@ -8,6 +8,7 @@
 #ifndef LATHE_KERNELS_CPU_ROPEAPPEND_H
 #define LATHE_KERNELS_CPU_ROPEAPPEND_H
 
+#include "kernels/cpu/AttentionUnits.h"
 #include "kernels/cpu/KvCache.h"
 #include "kernels/cpu/Math.h"
 
@@ -61,60 +62,50 @@ inline void normHead(f32 *head, const f32 *weight, f32 epsilon) {
                headDim - d);
 }
 
-/// The part of thread `thread` of all (row, KV head) pairs.
-template <typename K>
-void ropeAppend(const StepArgs *args, const void *const *operands, u32 rows,
-                u32 thread, u32 threads) {
+/// One rope_append kernel in one step.
+template <typename K> struct RopeAppendRun {
   using Cache = CacheElement<typename K::Element>;
   using Type = typename Cache::Type;
-  constexpr i64 headDim = K::headDim, pairs = K::ropePairs;
-  constexpr i64 padded = ceilDivide(headDim, 16) * 16;
-  constexpr i64 perKv = K::heads / K::kvHeads;
-  constexpr u32 tableAt = 3, normAt = tableAt + (pairs > 0 ? 1 : 0);
-  constexpr u32 poolAt = normAt + (K::qkNorm ? 2 : 0);
-  const f32 *q = static_cast<const f32 *>(operands[0]);
-  const f32 *k = static_cast<const f32 *>(operands[1]);
-  const f32 *v = static_cast<const f32 *>(operands[2]);
-  f32 *qOut = static_cast<f32 *>(const_cast<void *>(operands[poolAt + 2]));
-  const KvGroupArgs &group = args->groups[K::group];
+  static constexpr i64 headDim = K::headDim, pairs = K::ropePairs;
+  static constexpr i64 padded = ceilDivide(headDim, 16) * 16;
+  static constexpr i64 perKv = K::heads / K::kvHeads;
+  static constexpr u32 tableAt = 3, normAt = tableAt + (pairs > 0 ? 1 : 0);
+  static constexpr u32 poolAt = normAt + (K::qkNorm ? 2 : 0);
 
-  Range range = splitEvenly(i64(rows) * K::kvHeads, thread, threads);
-  for (i64 at = range.begin; at < range.end; ++at) {
-    i64 row = at / K::kvHeads, kvHead = at % K::kvHeads;
-    i64 position = args->positions[row];
-    const f32 *entryAt = nullptr;
-    if constexpr (pairs > 0)
-      entryAt =
-          static_cast<const f32 *>(operands[tableAt]) + position * pairs * 2;
-    RopeEntry<pairs> entry(entryAt);
+  const StepArgs *args;
+  const void *const *operands;
+
+  /// Writes the queries of a row that read this KV head.
+  void prepareQueries(i64 row, i64 kvHead) const {
+    const f32 *q = static_cast<const f32 *>(operands[0]);
+    f32 *out = static_cast<f32 *>(const_cast<void *>(operands[poolAt + 2]));
+    RopeEntry<pairs> entry(entryOf(row));
     alignas(64) f32 head[padded] = {};
-    auto prepare = [&](const f32 *from, u32 norm) {
-      __builtin_memcpy(head, from, headDim * sizeof(f32));
-      if constexpr (K::qkNorm)
-        normHead<headDim>(head, static_cast<const f32 *>(operands[norm]),
-                          K::epsilon);
-      if constexpr (pairs > 0)
-        rotate<pairs, K::ropeHalves>(head, entry);
-    };
-
     for (i64 h = kvHead * perKv; h < (kvHead + 1) * perKv; ++h) {
       i64 offset = (row * K::heads + h) * headDim;
-      prepare(q + offset, normAt);
+      prepare(q + offset, normAt, entry, head);
       for (i64 d = 0; d < headDim; d += width)
-        storeFirst(qOut + offset + d,
+        storeFirst(out + offset + d,
                    load<Floats>(head + d) * Floats::splat(K::qScale),
                    headDim - d);
     }
+  }
 
-    u64 page = pageOf(group, args->rowSequence[row], position);
+  /// Writes a row's K and V of one head into its page.
+  void append(i64 row, i64 kvHead) const {
+    const f32 *k = static_cast<const f32 *>(operands[1]);
+    const f32 *v = static_cast<const f32 *>(operands[2]);
+    i64 position = args->positions[row];
+    u64 page = pageOf(args->groups[K::group], args->rowSequence[row], position);
     i64 token = position % i64(pageTokens);
     i64 offset = (row * K::kvHeads + kvHead) * headDim;
+    alignas(64) f32 head[padded] = {};
     alignas(64) Type converted[padded];
     auto convert = [&] {
       for (i64 d = 0; d < padded; d += width)
         Cache::put(converted + d, load<Floats>(head + d));
     };
-    prepare(k + offset, normAt + 1);
+    prepare(k + offset, normAt + 1, RopeEntry<pairs>(entryOf(row)), head);
     convert();
     Type *keys = const_cast<Type *>(
         headInPage<typename K::Element, K::pageBytes, headDim>(operands[poolAt],
@@ -129,6 +120,61 @@ void ropeAppend(const StepArgs *args, const void *const *operands, u32 rows,
     __builtin_memcpy(values + token * headDim, converted,
                      headDim * sizeof(Type));
   }
+
+private:
+  const f32 *entryOf(i64 row) const {
+    if constexpr (pairs == 0)
+      return nullptr;
+    return static_cast<const f32 *>(operands[tableAt]) +
+           i64(args->positions[row]) * pairs * 2;
+  }
+
+  /// A head, normed and rotated.
+  void prepare(const f32 *from, u32 norm, const RopeEntry<pairs> &entry,
+               f32 *head) const {
+    __builtin_memcpy(head, from, headDim * sizeof(f32));
+    if constexpr (K::qkNorm)
+      normHead<headDim>(head, static_cast<const f32 *>(operands[norm]),
+                        K::epsilon);
+    if constexpr (pairs > 0)
+      rotate<pairs, K::ropeHalves>(head, entry);
+  }
+};
+
+/// The part of thread `thread` of all (row, KV head) pairs.
+template <typename K>
+void ropeAppend(const StepArgs *args, const void *const *operands, u32 rows,
+                u32 thread, u32 threads) {
+  RopeAppendRun<K> run = {args, operands};
+  Range range = splitEvenly(i64(rows) * K::kvHeads, thread, threads);
+  for (i64 at = range.begin; at < range.end; ++at) {
+    run.prepareQueries(at / K::kvHeads, at % K::kvHeads);
+    run.append(at / K::kvHeads, at % K::kvHeads);
+  }
+}
+
+/// What thread `thread`'s own units of the attention that follows read: their
+/// rows' queries, into this thread's copy of q out, and the step's K and V in
+/// their chunks. So attention may start without waiting for other threads.
+/// Where the units of several threads cover a chunk for the same head, each
+/// writes the same bytes.
+template <typename K>
+void ropeAppendOwned(const StepArgs *args, const void *const *operands, u32,
+                     u32 thread, u32 threads) {
+  RopeAppendRun<K> run = {args, operands};
+  forAttentionUnits(
+      args->attentionWork[K::group], K::kvHeads, thread, threads,
+      [&](i64 at, i64 kvHead) {
+        const AttentionWork &item = args->attentionWork[K::group].items[at];
+        for (i64 row = 0; row < i64(item.rowCount); ++row)
+          run.prepareQueries(i64(item.firstRow) + row, kvHead);
+        i64 begin = i64(item.firstChunk) * K::chunk;
+        i64 end = begin + i64(item.chunkCount) * K::chunk;
+        for (i64 row = args->sequenceStarts[item.sequence];
+             row < i64(args->sequenceStarts[item.sequence + 1]); ++row)
+          if (args->positions[row] >= begin && args->positions[row] < end)
+            run.append(row, kvHead);
+      });
 }
 
 } // namespace lathe::kernels::inline LATHE_ISA

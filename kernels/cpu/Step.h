@@ -3,7 +3,7 @@
 #ifndef LATHE_KERNELS_CPU_STEP_H
 #define LATHE_KERNELS_CPU_STEP_H
 
-#include "kernels/cpu/simd/Simd.h"
+#include "kernels/cpu/gemm/FetchAhead.h"
 
 namespace lathe::kernels::inline LATHE_ISA {
 

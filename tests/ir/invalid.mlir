@@ -911,17 +911,22 @@ kernel.gemm @k k(64) rows(<T>) input(<q8>) segments([#kernel.segment<n = 64, wei
 
 // kernel.rope_append, kernel.attention.
 // expected-error @+1 {{needs heads in whole groups of kv_heads}}
-kernel.rope_append @k group(0) heads(4) kv_heads(3) head_dim(16) rope_pairs(8) style(<halves>) qk_norm(false) epsilon(0.0) q_scale(1.0) element(f16) page_bytes(4096)
+kernel.rope_append @k group(0) heads(4) kv_heads(3) head_dim(16) rope_pairs(8) style(<halves>) qk_norm(false) epsilon(0.0) q_scale(1.0) element(f16) page_bytes(4096) own_chunk(128)
 
 // -----
 
 // expected-error @+1 {{rotates at most head_dim / 2 pairs}}
-kernel.rope_append @k group(0) heads(4) kv_heads(2) head_dim(16) rope_pairs(9) style(<halves>) qk_norm(false) epsilon(0.0) q_scale(1.0) element(f16) page_bytes(4096)
+kernel.rope_append @k group(0) heads(4) kv_heads(2) head_dim(16) rope_pairs(9) style(<halves>) qk_norm(false) epsilon(0.0) q_scale(1.0) element(f16) page_bytes(4096) own_chunk(128)
+
+// -----
+
+// expected-error@+1 {{own_chunk is a multiple of 16 or 0}}
+kernel.rope_append @k group(0) heads(4) kv_heads(2) head_dim(16) rope_pairs(8) style(<halves>) qk_norm(false) epsilon(0.0) q_scale(1.0) element(f16) page_bytes(4096) own_chunk(100)
 
 // -----
 
 // expected-error @+1 {{stores f16 or f32, not 'bf16'}}
-kernel.rope_append @k group(0) heads(4) kv_heads(2) head_dim(16) rope_pairs(8) style(<halves>) qk_norm(false) epsilon(0.0) q_scale(1.0) element(bf16) page_bytes(4096)
+kernel.rope_append @k group(0) heads(4) kv_heads(2) head_dim(16) rope_pairs(8) style(<halves>) qk_norm(false) epsilon(0.0) q_scale(1.0) element(bf16) page_bytes(4096) own_chunk(128)
 
 // -----
 

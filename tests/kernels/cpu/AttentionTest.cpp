@@ -42,10 +42,12 @@ public:
   /// Appends `counts[s]` tokens to each sequence and checks the step on
   /// `function`s of one layer. `chunksPerItem` 0: items fold; else every item
   /// has so many chunks at most, and partials. `rowsPerItem`: rows of an item.
-  /// `infinite`: some values are; at most headDim rows.
+  /// `infinite`: some values are; at most headDim rows. `owned`: every thread
+  /// prepares what its own units read, and nobody waits.
   void step(const AttentionCase &kernel, const std::string &what,
             const std::vector<u32> &counts, u32 threads, u32 rowsPerItem,
-            u32 chunksPerItem, bool parallel = false, bool infinite = false) {
+            u32 chunksPerItem, bool parallel = false, bool infinite = false,
+            bool owned = false) {
     u64 d = u64(shape.headDim), heads = u64(shape.heads),
         kvHeads = u64(shape.kvHeads);
     std::vector<i32> positions;
@@ -89,7 +91,8 @@ public:
       operands.push_back(kNorm.data());
     }
     operands.insert(operands.end(), {keys, values, qOut.data()});
-    runTeam(kernel.rope, &args, operands, rows, threads, parallel);
+    if (!owned)
+      runTeam(kernel.rope, &args, operands, rows, threads, parallel);
 
     // The contract's queries and cache.
     std::vector<f32> qWant = q;
@@ -119,13 +122,23 @@ public:
         append(copy.values[h], &v[(row * kvHeads + h) * d]);
       }
     }
-    expectSame(what + " q", qWant.data(), qOut.data(), qWant.size());
+    if (!owned)
+      expectSame(what + " q", qWant.data(), qOut.data(), qWant.size());
     EXPECT_TRUE(qOut.guardIntact());
 
-    attend(kernel, what, args, qOut.data(), keys, values, threads, rowsPerItem,
-           chunksPerItem, counts, parallel, infinite);
+    attend(kernel, what, args, qWant.data(), keys, values, threads, rowsPerItem,
+           chunksPerItem, counts, parallel, infinite,
+           owned ? &operands : nullptr);
     for (u32 s = 0; s < counts.size(); ++s)
       lengths[s] += counts[s];
+  }
+
+  /// Appends to every sequence until its length is `phase` modulo the chunk.
+  void fill(const AttentionCase &kernel, const std::string &what, u32 phase) {
+    std::vector<u32> counts;
+    for (u32 length : lengths)
+      counts.push_back((phase + chunk - length % chunk) % chunk);
+    step(kernel, what + " filling", counts, 1, 64, 0);
   }
 
 private:
@@ -170,7 +183,8 @@ private:
   void attend(const AttentionCase &kernel, const std::string &what,
               StepArgs &args, const f32 *q, const u8 *keys, const u8 *values,
               u32 threads, u32 rowsPerItem, u32 chunksPerItem,
-              const std::vector<u32> &counts, bool parallel, bool infinite) {
+              const std::vector<u32> &counts, bool parallel, bool infinite,
+              std::vector<const void *> *ropeOperands) {
     std::vector<AttentionWork> items;
     u32 counter = 0, sets = 0;
     for (u32 s = 0; s < counts.size(); ++s)
@@ -212,10 +226,23 @@ private:
     u64 width = heads * d;
     Guarded<f32> out(q8 ? 0 : args.rows * width);
     Guarded<ActivationBlock> blocks(q8 ? args.rows * width / 32 : 0);
-    runTeam(kernel.attention, &args,
-            {q, keys, values, partials.data(),
-             q8 ? static_cast<void *>(blocks.data()) : out.data()},
-            u32(items.size()), threads, parallel);
+    std::vector<const void *> operands = {
+        q, keys, values, partials.data(),
+        q8 ? static_cast<void *>(blocks.data()) : out.data()};
+    if (!ropeOperands) {
+      runTeam(kernel.attention, &args, operands, u32(items.size()), threads,
+              parallel);
+    } else {
+      // One thread after the other: none may need what a later one prepares.
+      for (u32 thread = threads; thread-- > 0;) {
+        std::vector<f32> own(args.rows * width, NAN);
+        ropeOperands->back() = operands[0] = own.data();
+        kernel.ownedRope(&args, ropeOperands->data(), args.rows, thread,
+                         threads);
+        kernel.attention(&args, operands.data(), u32(items.size()), thread,
+                         threads);
+      }
+    }
 
     contract::AttentionShape reference;
     reference.headDim = d;
@@ -276,6 +303,16 @@ TEST(Attention, EqualsTheContract) {
       talk.step(test, what + " rows with partials", {3, 2, 150}, 1, 4, 1);
       talk.step(test, what + " decode, folding", {1, 1, 1}, 1, 1, 0);
       talk.step(test, what + " in parallel", {1, 1, 1}, 3, 1, 1, true);
+      talk.step(test, what + " owned", {1, 1, 2}, 3, 1, 0, false, false, true);
+      talk.step(test, what + " owned, partials", {1, 2, 1}, 2, 1, 1, false,
+                false, true);
+      // Rows of one sequence on both sides of a chunk's end, in items of their
+      // own.
+      talk.fill(test, what, 126);
+      talk.step(test, what + " owned, across chunks", {4, 4, 4}, 3, 2, 1, false,
+                false, true);
+      talk.step(test, what + " owned, again", {1, 3, 1}, 4, 4, 1, false, false,
+                true);
       talk.step(test, what + " infinite values", {0, 9, 0}, 1, 16, 0, false,
                 true);
     }

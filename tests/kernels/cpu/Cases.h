@@ -93,6 +93,7 @@ struct AttentionCase {
   u64 pageBytes;
   Store store;
   KernelFunction rope;
+  KernelFunction ownedRope;
   KernelFunction attention;
 };
 

@@ -54,6 +54,7 @@ struct Single {
 
 template <typename K> struct Entries {
   static LATHE_ENTRY(rope, ropeAppend, K);
+  static LATHE_ENTRY(ownedRope, ropeAppendOwned, K);
   static LATHE_ENTRY(attend, attention, K);
 };
 
@@ -73,6 +74,7 @@ template <typename K> constexpr AttentionCase describe(const char *name) {
           K::pageBytes,
           K::store,
           Entries<K>::rope,
+          Entries<K>::ownedRope,
           Entries<K>::attend};
 }
 
