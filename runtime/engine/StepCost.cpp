@@ -1,6 +1,6 @@
 #include "runtime/engine/StepCost.h"
 
-#include "kernels/formats/Planes.h"
+#include "kernels/formats/Layout.h"
 #include "runtime/engine/Validate.h"
 
 #include <algorithm>
@@ -19,8 +19,7 @@ const fb::Weight &weightAt(const fb::Manifest &manifest, u64 offset) {
 }
 
 bool isMatrix(const fb::Weight &weight) {
-  std::string_view layout = viewOf(weight.layout());
-  return layout == kernels::r16Name || layout == kernels::planesName;
+  return viewOf(weight.layout()) == kernels::r16Name;
 }
 
 u64 elementBytes(const fb::KvGroup &group) {
