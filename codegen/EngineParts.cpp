@@ -122,7 +122,7 @@ Result<void> codegen::checkModel(ModuleOp module, ir::ModelAttr facts) {
         if (contract && contract.getOp() == ir::ContractOp::Linear &&
             info.role == ir::Role::Write)
           bytes = contract.getDims()[1] * 4;
-        if (!step || bytes == 0)
+        if (!step || bytes == 0 || step.getKind() == ir::StepBuffer::Picked)
           continue;
         bool logits = step.getKind() == ir::StepBuffer::Logits;
         if (auto ok =

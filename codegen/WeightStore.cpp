@@ -1,5 +1,6 @@
 #include "codegen/WeightStore.h"
 
+#include "kernels/formats/Coarse.h"
 #include "kernels/formats/Dequantize.h"
 #include "kernels/formats/Layout.h"
 #include "runtime/support/Checked.h"
@@ -105,14 +106,29 @@ Result<void> WeightStore::stream(ir::WeightOp weight,
     return fail(ErrorKind::Unsupported,
                 "weight '{}' is not packed for a target",
                 weight.getSymName().str());
-  auto sources = rows(pack.getInputs()[0], rowCount, *rowBytes);
+  mlir::Attribute recipe = pack.getInputs()[0];
+  auto coarse = mlir::dyn_cast<ir::RecipeAttr>(recipe);
+  if (coarse && coarse.getTransform() == "coarse" &&
+      block.getFormat() == kernels::Format::Q5_0)
+    recipe = coarse.getInputs()[0];
+  else
+    coarse = nullptr;
+  uint64_t sourceBytes =
+      coarse ? *kernels::rowBytes(kernels::Format::Q8_0, k) : *rowBytes;
+  auto sources = rows(recipe, rowCount, sourceBytes);
   if (!sources)
     return runtime::failFrom(sources, weight.getSymName().str());
   std::vector<uint8_t> buffer(*groupBytes);
+  std::vector<uint8_t> rounded(coarse ? kernels::r16Rows * *rowBytes : 0);
   for (uint64_t row = 0; row < rowCount; row += kernels::r16Rows) {
     std::array<const uint8_t *, kernels::r16Rows> group = {};
     for (uint64_t i = 0; i < group.size() && row + i < rowCount; ++i)
       group[i] = (*sources)[row + i];
+    for (uint64_t i = 0; coarse && i < group.size() && group[i]; ++i) {
+      uint8_t *to = rounded.data() + i * *rowBytes;
+      kernels::coarsenRow(group[i], k, to);
+      group[i] = to;
+    }
     kernels::packGroup(block.getFormat(), group, k, buffer.data());
     if (auto ok = sink(buffer); !ok)
       return ok;
@@ -151,6 +167,28 @@ Result<std::vector<float>> WeightStore::values(ir::WeightOp weight) const {
                     "weight '{}' has a 'convert' recipe without a float format",
                     weight.getSymName().str());
       ok = read(leaf, *format, result);
+    } else if (transform.getTransform() == "coarse_errors") {
+      auto k = transform.getParams().getAs<mlir::IntegerAttr>("k");
+      auto leaf = mlir::dyn_cast<ir::SourceAttr>(transform.getInputs()[0]);
+      auto row = k && leaf
+                     ? kernels::rowBytes(kernels::Format::Q8_0,
+                                         static_cast<uint64_t>(k.getInt()))
+                     : std::nullopt;
+      if (!row)
+        return fail(ErrorKind::InvalidInput,
+                    "weight '{}' has a 'coarse_errors' recipe without k or "
+                    "source",
+                    weight.getSymName().str());
+      auto bytes = source(leaf);
+      if (!bytes)
+        return runtime::failFrom(bytes);
+      if (bytes->size() / *row != result.size())
+        return fail(ErrorKind::InvalidInput,
+                    "weight '{}' has {} values but {} source bytes",
+                    weight.getSymName().str(), result.size(), bytes->size());
+      for (size_t i = 0; i < result.size(); ++i)
+        result[i] = kernels::coarseError(bytes->data() + i * *row,
+                                         static_cast<uint64_t>(k.getInt()));
     } else if (transform.getTransform() == "rope_table" &&
                type.getRank() == 3 && type.getDimSize(2) == 2) {
       std::vector<float> divisors;

@@ -92,6 +92,7 @@ struct FormKernelsPass : impl::FormKernelsBase<FormKernelsPass> {
         return signalPassFailure();
       func.erase();
     }
+    formPick(module, kernels);
   }
 
 private:

@@ -74,6 +74,10 @@ private:
   llvm::DenseMap<mlir::Attribute, mlir::Value> weights;
 };
 
+/// Adds a program "pick" beside "head" if that ends in a gemm of Q8_0 whose
+/// results are the logits as they are; the other launches are the same.
+void formPick(mlir::ModuleOp module, KernelTable &kernels);
+
 } // namespace lathe::passes
 
 #endif // LATHE_PASSES_KERNELEMITTER_H

@@ -59,6 +59,11 @@ private:
     if (auto embed = dyn_cast<EmbedKernelOp>(op)) {
       embed.setWeightAttr(
           TypeAttr::get(layout(cast<BlockType>(embed.getWeight()))));
+    } else if (auto pick = dyn_cast<PickKernelOp>(op)) {
+      pick.setWeightAttr(
+          TypeAttr::get(layout(cast<BlockType>(pick.getWeight()))));
+      pick.setCoarseAttr(
+          TypeAttr::get(layout(cast<BlockType>(pick.getCoarse()))));
     } else if (auto contract = dyn_cast<ContractKernelOp>(op)) {
       if (contract.getWeight())
         contract.setWeightAttr(

@@ -107,6 +107,10 @@ def FormKernels : Pass<"form-kernels", "::mlir::ModuleOp"> {
     stages, rotary embedding and KV append one kernel, attention another. Equal
     kernels are made once.
 
+    Where `head` ends in a gemm of q8_0 whose results are the logits as they are,
+    a program `pick` beside it chooses tokens without computing all of them; its
+    weights are the head rounded to q5_0 and what that is off by.
+
     Where it chooses a slower path, it remarks so at the op: what is left of
     phases that were disabled or did not match and runs as plain loops on the
     skeleton `contract` (attention without a KV cache, quantized weights with f32

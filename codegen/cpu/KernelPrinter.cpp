@@ -60,6 +60,11 @@ void printStruct(raw_ostream &os, EmbedKernelOp op) {
   codegen::printMap(os, op.getMap(), 1, "  ");
 }
 
+void printStruct(raw_ostream &os, PickKernelOp op) {
+  os << "  static constexpr i64 k = " << op.getK() << ";\n"
+     << "  static constexpr i64 n = " << op.getN() << ";\n";
+}
+
 void printStruct(raw_ostream &os, RowwiseKernelOp op) {
   os << "  static constexpr i64 k = " << op.getK() << ";\n";
   for (auto [index, attr] : llvm::enumerate(op.getStages())) {
@@ -202,6 +207,7 @@ StringRef skeletonFunction(Operation *op) {
       .Case([](EmbedKernelOp) { return "embed"; })
       .Case([](RowwiseKernelOp) { return "rowwise"; })
       .Case([](GemmKernelOp) { return "gemm"; })
+      .Case([](PickKernelOp) { return "pick"; })
       .Case([](RopeAppendKernelOp) { return "ropeAppend"; })
       .Case([](AttentionKernelOp) { return "attention"; })
       .Case([](ContractKernelOp) { return "contract"; });
@@ -246,6 +252,10 @@ std::string codegen::summarize(KernelOpInterface kernel) {
              << (segment.getStore() == Store::Q8 ? " q8" : "");
         }
       })
+      .Case([&](PickKernelOp op) {
+        os << " " << op.getK() << " -> one of " << op.getN() << " "
+           << formatId(cast<BlockType>(op.getWeight()));
+      })
       .Case([&](RopeAppendKernelOp op) {
         os << " " << op.getHeads() << "+" << op.getKvHeads() << " x "
            << op.getHeadDim() << (op.getQkNorm() ? " qk-norm" : "");
@@ -271,8 +281,8 @@ void codegen::printKernel(raw_ostream &os, KernelOpInterface kernel,
     os << " " << info.name;
   os << "\nstruct K" << id << " {\n";
   TypeSwitch<Operation *>(kernel.getOperation())
-      .Case<EmbedKernelOp, RowwiseKernelOp, GemmKernelOp, RopeAppendKernelOp,
-            AttentionKernelOp, ContractKernelOp>(
+      .Case<EmbedKernelOp, RowwiseKernelOp, GemmKernelOp, PickKernelOp,
+            RopeAppendKernelOp, AttentionKernelOp, ContractKernelOp>(
           [&](auto op) { printStruct(os, op); });
   os << "};\n"
      << "extern \"C\" void lathe_kernel_" << id

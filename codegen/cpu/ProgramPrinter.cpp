@@ -181,6 +181,8 @@ private:
       return "args->headInput";
     case StepBuffer::Logits:
       return "args->logits";
+    case StepBuffer::Picked:
+      return "args->picked";
     }
     llvm_unreachable("all step buffers handled");
   }

@@ -37,9 +37,11 @@ def LaunchRowsEnum : I32EnumAttr<"LaunchRows",
 def StepBuffer_Hidden : I32EnumAttrCase<"Hidden", 0, "hidden">;
 def StepBuffer_HeadInput : I32EnumAttrCase<"HeadInput", 1, "head_input">;
 def StepBuffer_Logits : I32EnumAttrCase<"Logits", 2, "logits">;
+def StepBuffer_Picked : I32EnumAttrCase<"Picked", 3, "picked">;
 def StepBufferEnum : I32EnumAttr<"StepBuffer",
     "a buffer that the runtime passes to a step",
-    [StepBuffer_Hidden, StepBuffer_HeadInput, StepBuffer_Logits]> {
+    [StepBuffer_Hidden, StepBuffer_HeadInput, StepBuffer_Logits,
+     StepBuffer_Picked]> {
   let cppNamespace = "::lathe::ir";
   let genSpecializedAttr = 0;
 }

@@ -244,6 +244,38 @@ int64_t GemmKernelOp::macsPerRow() {
 }
 
 //===----------------------------------------------------------------------===//
+// pick
+//===----------------------------------------------------------------------===//
+
+LogicalResult PickKernelOp::verify() {
+  if (failed(verifyCounts(*this, "k and n", {getK(), getN()})))
+    return failure();
+  if (cast<BlockType>(getWeight()).getFormat() != kernels::Format::Q8_0 ||
+      cast<BlockType>(getCoarse()).getFormat() != kernels::Format::Q5_0)
+    return emitOpError("needs a weight of q8_0 and a coarse one of q5_0");
+  if (getK() % activationBlockElems != 0)
+    return emitOpError("has k = ") << getK() << ", not a multiple of 32";
+  return success();
+}
+
+SmallVector<OperandInfo> PickKernelOp::operandInfos() {
+  return {{"x", Role::Read, rowStoreBytes(Store::Q8, getK())},
+          {"weight", Role::Read},
+          {"coarse", Role::Read},
+          {"coarse_errors", Role::Read},
+          {"bounds", Role::Write, getN() * 4},
+          {"state", Role::Write, pickStateBytes},
+          {"picked", Role::Write, static_cast<int64_t>(sizeof(PickResult))}};
+}
+StringRef PickKernelOp::skeletonName() { return "pick"; }
+LaunchRows PickKernelOp::launchRows() { return LaunchRows::Head; }
+int64_t PickKernelOp::weightBytes() {
+  // Of the weight itself only the few rows that may win are read.
+  return blockBytes(cast<BlockType>(getCoarse()), getN(), getK()) + 4 * getN();
+}
+int64_t PickKernelOp::macsPerRow() { return getN() * getK(); }
+
+//===----------------------------------------------------------------------===//
 // rope_append, attention
 //===----------------------------------------------------------------------===//
 

@@ -126,6 +126,34 @@ def GemmKernelOp : Kernel_KernelOp<"gemm"> {
   let hasVerifier = 1;
 }
 
+def PickKernelOp : Kernel_KernelOp<"pick"> {
+  let summary = "The token of each row, without all of its logits";
+  let description = [{
+    Operands: x q8 `[R, k]`, weight (`n` × `k`), the same weight coarse, the
+    coarse rows' errors f32 `[n]` (recipes `coarse` and `coarse_errors`), bounds
+    f32 `[R, n]` and state (`pickStateBytes` a row) as scratch, picked
+    (`PickResult [R]`). How to pick is the step's `pickArgs`.
+
+    The product with the coarse weight bounds every logit; the rows that may
+    still win are computed exactly, as the gemm of `head` would (numerics.md,
+    "Picking from a coarse head").
+
+    ```mlir
+    kernel.pick @k9 k(576) n(49152) weight(!lathe.block<q8_0, r16>)
+        coarse(!lathe.block<q5_0, r16>)
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, IntAttr:$k, IntAttr:$n,
+                       TypeAttrOf<BlockType>:$weight,
+                       TypeAttrOf<BlockType>:$coarse,
+                       OptionalAttr<StrAttr>:$sym_visibility);
+  let assemblyFormat = [{
+    $sym_name `k` `(` $k `)` `n` `(` $n `)` `weight` `(` $weight `)`
+    `coarse` `(` $coarse `)` attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
 def RopeAppendKernelOp : Kernel_KernelOp<"rope_append"> {
   let summary = "QK-norm, rotary embedding, query scale, and KV append";
   let description = [{
@@ -136,6 +164,10 @@ def RopeAppendKernelOp : Kernel_KernelOp<"rope_append"> {
 
     q out = rope(norm(q)) · q_scale; K gets rope(norm(k)), V gets v, both
     converted to `element`, at the row's page and token.
+
+    `own_chunk` is the chunk of the attention that follows if in steps of at most
+    `maxReplicatedRows` rows each thread may prepare just what its own units of
+    that attention read (q out then has a copy per thread), or 0.
 
     ```mlir
     kernel.rope_append @k3 group(0) heads(9) kv_heads(3) head_dim(64)
@@ -171,10 +203,6 @@ def AttentionKernelOp : Kernel_KernelOp<"attention"> {
     `[T, heads·head_dim]` stored as `store` says. Keys are cut into chunks of `chunk` tokens at absolute
     positions; a chunk's partial starts fresh and chunks combine left to right
     (numerics.md, "Attention"). Work comes from the step's work list.
-
-    `own_chunk` is the chunk of the attention that follows if in steps of at most
-    `maxReplicatedRows` rows each thread may prepare just what its own units of
-    that attention read (q out then has a copy per thread), or 0.
 
     ```mlir
     kernel.attention @k4 group(0) heads(9) kv_heads(3) head_dim(64) chunk(128)

@@ -155,6 +155,8 @@ def RecipeAttr : Lathe_Attr<"Recipe", "recipe"> {
     | `interleave` | two matrices, same format and shape | 16-row groups in turn: input 0's first, input 1's first, … |
     | `rope_table` | none, or one f32 divisor per pair | f32 (cos, sin) per position and rotated pair, computed in f64 |
     | `convert` | one tensor | f16/bf16/f32 vector as f32 (exact) |
+    | `coarse` | a `q8_0` matrix | its values rounded to `q5_0`, for `kernel.pick` |
+    | `coarse_errors` | a `q8_0` matrix of rows of `k` | f32 per row: how far `coarse` is off (numerics.md, "Picking from a coarse head") |
   }];
   let parameters = (ins StringRefParameter<"transform">:$transform,
                         "::mlir::DictionaryAttr":$params,

@@ -38,10 +38,9 @@ LogicalResult verifyRecipe(WeightOp op, Attribute recipe, unsigned depth) {
     StringRef name;
     size_t inputsMin, inputsMax;
   };
-  static constexpr Known known[] = {{"pack", 1, 1},
-                                    {"interleave", 2, 2},
-                                    {"rope_table", 0, 1},
-                                    {"convert", 1, 1}};
+  static constexpr Known known[] = {
+      {"pack", 1, 1},    {"interleave", 2, 2}, {"rope_table", 0, 1},
+      {"convert", 1, 1}, {"coarse", 1, 1},     {"coarse_errors", 1, 1}};
   const Known *found = llvm::find_if(known, [&](const Known &k) {
     return k.name == transform.getTransform();
   });
@@ -67,7 +66,8 @@ LogicalResult verifyRecipeGives(WeightOp op, RankedTensorType type) {
     return success();
   StringRef transform = recipe.getTransform();
   bool isMatrix = isa<BlockType>(type.getElementType());
-  if (isMatrix != (transform == "pack" || transform == "interleave"))
+  if (isMatrix != (transform == "pack" || transform == "interleave" ||
+                   transform == "coarse"))
     return op.emitOpError("cannot have transform '")
            << transform << "' make " << type;
   if (transform == "interleave") {
@@ -92,6 +92,28 @@ LogicalResult verifyRecipeGives(WeightOp op, RankedTensorType type) {
       return op.emitOpError("needs ")
              << bytes << " bytes for " << type << " from " << name.getValue()
              << ", but its source has " << source.getBytes();
+  } else if (transform == "coarse") {
+    // Its rows are checked against the source when it is made.
+    auto source = dyn_cast<SourceAttr>(recipe.getInputs()[0]);
+    auto block = cast<BlockType>(type.getElementType());
+    if (!source || block.getFormat() != kernels::Format::Q5_0)
+      return op.emitOpError("needs a source for 'coarse', which makes q5_0");
+  } else if (transform == "coarse_errors") {
+    auto k = recipe.getParams().getAs<IntegerAttr>("k");
+    auto source = dyn_cast<SourceAttr>(recipe.getInputs()[0]);
+    if (!source || !k || k.getValue().getSignificantBits() > 32 ||
+        k.getInt() <= 0 || type.getRank() != 1)
+      return op.emitOpError("needs 'k' and a source for a vector of "
+                            "'coarse_errors'");
+    auto row = kernels::rowBytes(kernels::Format::Q8_0,
+                                 static_cast<uint64_t>(k.getInt()));
+    // No source has more bytes than 64 bits count: no overflow goes unseen.
+    if (!row || *row > source.getBytes() || source.getBytes() % *row != 0 ||
+        source.getBytes() / *row != uint64_t(type.getDimSize(0)))
+      return op.emitOpError("needs ")
+             << type.getDimSize(0) << " rows of " << k.getInt()
+             << " q8_0 elements, but its source has " << source.getBytes()
+             << " bytes";
   } else if (transform == "rope_table") {
     // 2^28 values are 1 GiB: a million positions of 128 pairs.
     if (type.getRank() != 3 || type.getDimSize(2) != 2 ||

@@ -10,6 +10,8 @@
 /// Entry points (interfaces.md, "Program and StepArgs"):
 ///   body  tokens[T]           -> hidden[T][H], writes the KV cache
 ///   head  headInput[R][H]     -> logits[R][vocab], R <= maxHeadRows
+///   pick  headInput[R][H], pickArgs[R] -> picked[R]; not every engine has it.
+///         Leaves nothing of use in `logits`.
 ///
 /// Ownership: everything is the caller's; code keeps no pointer after it
 /// returns. Threads: one step at a time per StepArgs; the team's threads share
@@ -121,8 +123,14 @@ struct PickEdit {
   f32 factor;
 };
 
+/// Most candidates that `pick` keeps for top-k.
+inline constexpr u32 maxPickTopK = 128;
+
+/// Scratch that `pick` takes for each row.
+inline constexpr u32 pickStateBytes = 1088;
+
 /// How to pick a token from one row of logits; `pickFromLogits` in
-/// runtime/sample is the definition.
+/// runtime/sample is the definition. `pick` wants the ids of the edits rising.
 struct PickArgs {
   f32 temperature; ///< 0: the argmax.
   f32 minP;        ///< 0: off.
@@ -136,8 +144,12 @@ struct PickArgs {
 };
 
 struct PickResult {
+  /// -1 from `pick`: this row is left to the definition, which may say why.
   i32 token;
   f32 logit;
+  /// 16-row groups of the head that `pick` had to compute exactly; many make it
+  /// slower than `head`. 0 from pickFromLogits.
+  u32 exactGroups;
 };
 
 /// Everything a step reads and writes.

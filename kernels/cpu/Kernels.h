@@ -15,5 +15,6 @@
 #include "kernels/cpu/Rowwise.h"
 #include "kernels/cpu/Step.h"
 #include "kernels/cpu/gemm/Gemm.h"
+#include "kernels/cpu/pick/Pick.h"
 
 #endif // LATHE_KERNELS_CPU_KERNELS_H

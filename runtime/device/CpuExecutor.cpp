@@ -158,6 +158,7 @@ CpuExecutor::create(StepProgram program, const Capacities &capacities,
   args.hidden = executor->hiddenStates;
   args.headInput = executor->headInput;
   args.logits = executor->logits;
+  args.picked = executor->picked.data();
   args.barrier = team.barrier();
   args.spinLimit = ThreadTeam::spinLimit();
   return executor;
@@ -243,7 +244,7 @@ Result<void> CpuExecutor::step(std::span<const BatchSequence> batch,
   return {};
 }
 
-const f32 *CpuExecutor::head(std::span<const u32> rows, u64 *trace) {
+void CpuExecutor::gatherRows(std::span<const u32> rows) {
   assert(!rows.empty() && rows.size() <= maxHeadRows);
   for (size_t i = 0; i < rows.size(); ++i) {
     assert(rows[i] < args.rows);
@@ -251,8 +252,23 @@ const f32 *CpuExecutor::head(std::span<const u32> rows, u64 *trace) {
                 program.hidden * sizeof(f32));
   }
   args.headRows = u32(rows.size());
+}
+
+const f32 *CpuExecutor::head(std::span<const u32> rows, u64 *trace) {
+  gatherRows(rows);
   call(program.head, trace);
   return logits;
+}
+
+std::span<const PickResult> CpuExecutor::pick(std::span<const u32> rows,
+                                              std::span<const PickArgs> how,
+                                              u64 *trace) {
+  assert(canPick() && how.size() == rows.size());
+  gatherRows(rows);
+  args.pickArgs = how.data();
+  call(program.pick, trace);
+  args.pickArgs = nullptr;
+  return std::span(picked).first(rows.size());
 }
 
 } // namespace lathe::runtime

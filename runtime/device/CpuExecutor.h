@@ -9,6 +9,7 @@
 #include "runtime/device/ThreadTeam.h"
 #include "runtime/kv/KvCache.h"
 
+#include <array>
 #include <memory>
 #include <span>
 #include <vector>
@@ -25,7 +26,8 @@ struct BatchSequence {
   std::span<const i32> tokens;
 };
 
-/// Executes `body` over ragged batches and `head` over rows of their results.
+/// Executes `body` over ragged batches and `head` or `pick` over rows of their
+/// results.
 /// After create() nothing allocates, locks or logs. One thread at a time; the
 /// team, the KV cache and the engine must outlive it.
 class CpuExecutor {
@@ -59,6 +61,17 @@ public:
   /// call. `trace` as in step(), for `head`.
   const f32 *head(std::span<const u32> rows, u64 *trace = nullptr);
 
+  /// Whether pick() may be called.
+  bool canPick() const { return program.pick != nullptr; }
+
+  /// A token for each of these rows (as of head()) by its args, or token -1:
+  /// such a row has to be picked by pickFromLogits(), which every other result
+  /// equals. Valid until the next call; the logits of an earlier head() are
+  /// overwritten. `trace` as in step(), for `pick`.
+  std::span<const PickResult> pick(std::span<const u32> rows,
+                                   std::span<const PickArgs> args,
+                                   u64 *trace = nullptr);
+
   /// The final hidden state [hidden] of a row of the latest step.
   std::span<const f32> hidden(u32 row) const {
     return {hiddenStates + u64(row) * program.hidden, program.hidden};
@@ -73,6 +86,8 @@ private:
               ThreadTeam &team, KvCache *kv);
   Result<void> checkBatch(std::span<const BatchSequence> batch) const;
   void fillBatch(std::span<const BatchSequence> batch);
+  /// Copies rows of the latest step to the input of `head` and `pick`.
+  void gatherRows(std::span<const u32> rows);
   void call(StepFunction function, u64 *trace);
 
   StepProgram program;
@@ -85,6 +100,8 @@ private:
   f32 *hiddenStates = nullptr; ///< [T][H], in the arena as the next two.
   f32 *headInput = nullptr;    ///< [maxHeadRows][H]
   f32 *logits = nullptr;       ///< [maxHeadRows][vocab]
+
+  std::array<PickResult, maxHeadRows> picked = {};
 
   std::vector<i32> tokens;
   std::vector<i32> positions;

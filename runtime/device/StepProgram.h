@@ -36,6 +36,7 @@ struct StepProgram {
   const u8 *weights = nullptr;
   StepFunction body = nullptr;
   StepFunction head = nullptr;
+  StepFunction pick = nullptr; ///< Null: the engine has no such entry point.
 };
 
 } // namespace lathe::runtime

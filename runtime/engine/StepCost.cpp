@@ -102,7 +102,7 @@ LaunchCost costOf(const fb::Manifest &manifest, const fb::Program &program,
         u64 stored = std::max<u64>(groups, 1) * kernels::r16Rows;
         cost.weightBytes += rows * (weight.bytes() / stored);
       } else if (skeleton == "pick") {
-        // Not all of the head; what is read twice is not counted.
+        // Of the head itself only the few rows that may win are read.
         cost.weightBytes = kernel.weight_bytes();
       } else if (name == "table") {
         // Cosines and sines of one position.

@@ -3,8 +3,6 @@
 #include "runtime/sample/Noise.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <limits>
 
 namespace lathe::runtime {
@@ -24,13 +22,6 @@ struct Best {
   }
 };
 
-/// An upper bound of gumbel(word). With w = 1 - u, -ln(u) >= w, so the noise is
-/// at most -ln(w); w >= 2^(-1 - z) where ~word has z leading zeros.
-f32 gumbelBound(u32 word) {
-  constexpr f32 ln2Above = 0.6931473f;
-  return f32(std::countl_zero(~word) + 1) * ln2Above;
-}
-
 /// Candidates are all tokens with exp(logit - maximum) >= minP. Exact noise
 /// takes two logarithms; a cheap bound rules most tokens out first.
 Best drawFromAll(std::span<const f32> row, f32 maximum, const PickArgs &args) {
@@ -38,9 +29,7 @@ Best drawFromAll(std::span<const f32> row, f32 maximum, const PickArgs &args) {
   // Slightly above what logit / temperature can be, whatever the rounding.
   f64 inverse = 1.0 / f64(args.temperature);
   // Well below what min-p keeps, without an exp.
-  f32 floor = args.minP > 0 ? maximum + f32(naturalLog(f64(args.minP))) -
-                                  0.01f - 1e-5f * std::fabs(maximum)
-                            : -infinity;
+  f32 floor = args.minP > 0 ? minPFloor(maximum, args.minP) : -infinity;
   for (u32 block = 0; block * u64(4) < row.size(); ++block) {
     u32 count = u32(std::min<u64>(4, row.size() - block * u64(4)));
     bool anyAbove = false;
@@ -48,17 +37,18 @@ Best drawFromAll(std::span<const f32> row, f32 maximum, const PickArgs &args) {
       anyAbove |= row[block * u64(4) + j] >= floor;
     if (!anyAbove)
       continue;
-    std::array<u32, 4> words = noiseWords(args.seed, args.position, block);
+    NoiseWords words = noiseWords(args.seed, args.position, block);
     for (u32 j = 0; j < count; ++j) {
       f32 logit = row[block * u64(4) + j];
       f64 bound = f64(logit) * inverse;
-      bound += f64(gumbelBound(words[j])) + 1e-9 * (bound < 0 ? -bound : bound);
+      bound +=
+          f64(gumbelBound(words.word[j])) + 1e-9 * (bound < 0 ? -bound : bound);
       if (bound < best.score || logit == -infinity)
         continue;
       if (args.minP > 0 && logit != maximum &&
           contractExp(logit - maximum) < args.minP)
         continue;
-      best.offer(f64(logit) / f64(args.temperature) + gumbel(words[j]),
+      best.offer(f64(logit) / f64(args.temperature) + gumbel(words.word[j]),
                  block * 4 + j, logit);
     }
   }

@@ -88,22 +88,26 @@ void Sampler::makeEdits(std::span<const i32> history) {
   }
 }
 
+PickArgs Sampler::argsFor(std::span<const i32> history, const u32 *allowed) {
+  makeEdits(history);
+  return {.temperature = settings.temperature,
+          .minP = settings.minP,
+          .topK = settings.topK,
+          .position = u32(history.size()),
+          .seed = settings.seed,
+          .edits = edits.data(),
+          .editCount = edits.size(),
+          .allowed = allowed};
+}
+
 Result<PickResult> Sampler::sample(std::span<const f32> logits,
                                    std::span<const i32> history,
                                    const u32 *allowed) {
   if (logits.size() != vocab)
     return fail(ErrorKind::Internal, "{} logits for a vocabulary of {}",
                 logits.size(), vocab);
-  makeEdits(history);
-  PickArgs args{.temperature = settings.temperature,
-                .minP = settings.minP,
-                .topK = settings.topK,
-                .position = u32(history.size()),
-                .seed = settings.seed,
-                .edits = edits.data(),
-                .editCount = edits.size(),
-                .allowed = allowed};
-  return pickFromLogits(logits, args, scratch, settings.topP);
+  return pickFromLogits(logits, argsFor(history, allowed), scratch,
+                        settings.topP);
 }
 
 } // namespace lathe::runtime

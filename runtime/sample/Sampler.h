@@ -58,6 +58,13 @@ public:
                             std::span<const i32> history,
                             const u32 *allowed = nullptr);
 
+  /// What sample() picks by, but for top-p, which no PickArgs holds. Valid
+  /// until the next call.
+  PickArgs argsFor(std::span<const i32> history, const u32 *allowed = nullptr);
+
+  /// Whether a token depends on more than argsFor() says.
+  bool hasTopP() const { return settings.topP < 1; }
+
   const SamplerOptions &options() const { return settings; }
 
 private:

@@ -39,12 +39,14 @@ Result<Generation> generate(Session &session, std::span<const i32> prompt,
     result.reason = FinishReason::Cancelled;
     return result;
   }
-  session.logits();
   result.prefillSeconds = secondsSince(start);
-
+  auto pick = [&]() -> Result<PickResult> {
+    if (options.showLogits || sampler->hasTopP())
+      return sampler->sample(session.logits(), session.tokens());
+    return session.pick(sampler->argsFor(session.tokens()));
+  };
   u32 most = std::min(options.maxTokens,
                       session.context() - u32(session.tokens().size()));
-  start = Clock::now();
   while (result.tokens.size() < most) {
     if (isCancelled()) {
       result.reason = FinishReason::Cancelled;
@@ -55,19 +57,21 @@ Result<Generation> generate(Session &session, std::span<const i32> prompt,
         return failFrom(appended);
       ++result.decodeSteps;
     }
-    std::span<const f32> logits = session.logits();
-    auto picked = sampler->sample(logits, session.tokens());
+    auto picked = pick();
     if (!picked)
       return failFrom(picked);
-    if (result.decodeSteps != 0)
+    if (result.decodeSteps == 0)
+      result.prefillSeconds = secondsSince(start);
+    else
       result.decodeSeconds += secondsSince(start);
     auto &stops = options.stopTokens;
     bool stop =
         std::find(stops.begin(), stops.end(), picked->token) != stops.end();
     if (!stop) {
       result.tokens.push_back(picked->token);
-      stop = visitor &&
-             !visitor({picked->token, u32(session.tokens().size()), logits});
+      stop = visitor && !visitor({picked->token, u32(session.tokens().size()),
+                                  options.showLogits ? session.logits()
+                                                     : std::span<const f32>()});
     }
     if (stop) {
       result.reason = FinishReason::Stop;

@@ -20,6 +20,9 @@ struct GenerateOptions {
   u32 maxTokens = ~0u;
   /// Ids that end the generation; they are not part of the answer.
   std::vector<i32> stopTokens = {};
+  /// Gives the visitor the logits of each token; costs the time to compute them
+  /// all.
+  bool showLogits = false;
   /// Set by another thread or a signal handler to end soon; may be null.
   const std::atomic<bool> *cancel = nullptr;
 };
@@ -29,7 +32,7 @@ struct GeneratedToken {
   i32 token;
   u32 position; ///< In the sequence.
   /// The model's logits [vocab] that it was drawn from, for log-probabilities;
-  /// valid during the call.
+  /// valid during the call. Empty without GenerateOptions::showLogits.
   std::span<const f32> logits;
 };
 
@@ -49,7 +52,7 @@ struct Generation {
   /// Tokens of the prompt, and how many of them had to be evaluated.
   u32 promptTokens = 0;
   u32 prefillTokens = 0;
-  /// Until the logits of the prompt's last token.
+  /// Until the first token is picked, or the prompt evaluated if none is.
   f64 prefillSeconds = 0;
   /// Steps after the first token, with their sampling; without the visitor's
   /// time.

@@ -45,6 +45,7 @@ LoadedEngine::LoadedEngine(std::shared_ptr<const Engine> newEngine, u32 target,
   stepProgram.weights = opened->weights().data();
   stepProgram.body = loadedCode.entry("body");
   stepProgram.head = loadedCode.entry("head");
+  stepProgram.pick = loadedCode.entry("pick");
 }
 
 std::string_view LoadedEngine::targetName() const {

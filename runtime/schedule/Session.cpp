@@ -16,6 +16,13 @@ constexpr u32 leastContext = 256;
 /// Contexts that are chosen for the user are multiples of this.
 constexpr u32 contextStep = 256;
 
+/// Where a pick has computed more than one in so many logits exactly, all of
+/// them would have been about as fast: the coarse head has two thirds of the
+/// head's bytes.
+constexpr u32 pickGroupsMost = 4;
+/// Then so many tokens are picked from all logits before the next try.
+constexpr u32 fullPicksInTurn = 16;
+
 /// Rows of a step: without a cache a step is the whole sequence.
 u32 stepRows(const StepProgram &program, u32 context, u32 chunk) {
   return program.kv ? std::min(chunk, context) : context;
@@ -246,6 +253,24 @@ std::span<const f32> Session::logits() {
     hasLogits = true;
   }
   return {lastLogits, vocab()};
+}
+
+Result<PickResult> Session::pick(const PickArgs &args) {
+  assert(!history.empty());
+  bool isWorth = executor->canPick() && args.topK <= maxPickTopK;
+  if (isWorth && fullPicks != 0) {
+    --fullPicks;
+    isWorth = false;
+  }
+  if (!hasLogits && isWorth) {
+    u32 row = rowOf(u32(history.size()) - 1);
+    PickResult picked = executor->pick({&row, 1}, {&args, 1}).front();
+    if (u64(picked.exactGroups) * 16 > u64(vocab()) / pickGroupsMost)
+      fullPicks = fullPicksInTurn;
+    if (picked.token >= 0)
+      return picked;
+  }
+  return pickFromLogits(logits(), args, scratch);
 }
 
 Result<void> Session::truncate(u32 length) {

@@ -7,6 +7,7 @@
 #include "runtime/device/CpuExecutor.h"
 #include "runtime/device/ThreadTeam.h"
 #include "runtime/kv/KvCache.h"
+#include "runtime/sample/Pick.h"
 #include "runtime/schedule/LoadedEngine.h"
 #include "runtime/support/Result.h"
 
@@ -97,6 +98,11 @@ public:
   /// next call that evaluates or forgets.
   std::span<const f32> logits();
 
+  /// The token that follows tokens() by `args`: pickFromLogits() of logits(),
+  /// bit for bit, but where the engine can, without computing all of them.
+  /// Errors: those of pickFromLogits().
+  Result<PickResult> pick(const PickArgs &args);
+
   /// Forgets the tokens from `length` (<= tokens().size()) on. Where the cache
   /// cannot go back so far (a window group gave pages back), the rest is
   /// evaluated again.
@@ -125,6 +131,10 @@ private:
   bool hasLogits =
       false; ///< The executor's logits are those of the last token.
   const f32 *lastLogits = nullptr;
+  PickScratch scratch;
+  /// pick() takes all logits for so many tokens more, because the last picks
+  /// had to compute most of them.
+  u32 fullPicks = 0;
 };
 
 } // namespace lathe::runtime

@@ -4,6 +4,8 @@
 // A llama block: norm and quantization are one rowwise kernel made once; gate
 // and up a paired segment with SiLU, the product and q8 in its epilogue; the
 // residual is added where it is made.
+// CHECK: lathe.weight @embd.coarse : tensor<64x64x!lathe.block<q5_0, rows>> = #lathe.recipe<"coarse", {}, [#lathe.source<file = 0, offset = 0, bytes = 4352>]>
+// CHECK: lathe.weight @embd.coarse_errors : tensor<64xf32> = #lathe.recipe<"coarse_errors", {k = 64 : i64}, [#lathe.source<file = 0, offset = 0, bytes = 4352>]>
 // CHECK: lathe.weight @"wg+wu" : tensor<192x64x!lathe.block<q4_1, rows>> = #lathe.recipe<"interleave", {rows = 16 : i64}
 // CHECK: kernel.embed @k0 vocab(64) k(64)
 // CHECK: kernel.rowwise @k1 k(64) rows(<T>) replicated(true) stages([#kernel.stage<rms = true, epsilon = 9.99999974E-6 : f32, sides = [column], stores = [q8]>])
@@ -21,9 +23,20 @@
 // CHECK: kernel.gemm @k8 k(96)
 // CHECK: kernel.program @body
 // CHECK-COUNT-10: kernel.launch
+// CHECK: kernel.pick @k11 k(64) n(64) weight(!lathe.block<q8_0, rows>) coarse(!lathe.block<q5_0, rows>)
 // CHECK: kernel.program @head
 // CHECK: %[[L:.*]] = kernel.step_buffer <logits>
 // CHECK: kernel.launch @k10(%{{.*}}, %{{.*}}, %[[L]])
+
+// The logits are the q8_0 gemm's as they are, so a token can be picked without
+// them: the same launches, but the last.
+// CHECK: kernel.program @pick
+// CHECK: %[[BOUNDS:.*]] = kernel.step_buffer <logits>
+// CHECK: %[[COARSE:.*]] = kernel.weight @embd.coarse
+// CHECK: %[[ERRORS:.*]] = kernel.weight @embd.coarse_errors
+// CHECK: %[[STATE:.*]] = kernel.alloc <t = 0, s = 0, c = 0, n = 0, e = 34816>
+// CHECK: %[[PICKED:.*]] = kernel.step_buffer <picked>
+// CHECK: kernel.launch @k11(%{{.*}}, %{{.*}}, %[[COARSE]], %[[ERRORS]], %[[BOUNDS]], %[[STATE]], %[[PICKED]])
 
 // Without merge-linears gate and up are gemms of their own, and the product
 // with the gate is in up's epilogue.

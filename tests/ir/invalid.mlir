@@ -1060,3 +1060,34 @@ kernel.contract @k op(<combine>) dims([-1, 1, 64]) value(0.0) window(0) softcap(
 ^bb0(%x: f32):
   kernel.yield %x : f32
 }
+
+// -----
+
+// kernel.pick.
+// expected-error @+1 {{needs k and n of 1 to 2^28, not 0}}
+kernel.pick @k k(64) n(0) weight(!lathe.block<q8_0, r16>) coarse(!lathe.block<q5_0, r16>)
+
+// -----
+
+// expected-error @+1 {{needs a weight of q8_0 and a coarse one of q5_0}}
+kernel.pick @k k(64) n(64) weight(!lathe.block<q4_0, r16>) coarse(!lathe.block<q5_0, r16>)
+
+// -----
+
+// expected-error @+1 {{has k = 48, not a multiple of 32}}
+kernel.pick @k k(48) n(64) weight(!lathe.block<q8_0, r16>) coarse(!lathe.block<q5_0, r16>)
+
+// -----
+
+// expected-error @+1 {{needs a source for 'coarse', which makes q5_0}}
+lathe.weight @w : tensor<64x64x!lathe.block<q4_0, rows>> = #lathe.recipe<"coarse", {}, [#lathe.source<file = 0, offset = 0, bytes = 4352>]>
+
+// -----
+
+// expected-error @+1 {{needs 'k' and a source for a vector of 'coarse_errors'}}
+lathe.weight @w : tensor<64xf32> = #lathe.recipe<"coarse_errors", {}, [#lathe.source<file = 0, offset = 0, bytes = 4352>]>
+
+// -----
+
+// expected-error @+1 {{needs 64 rows of 32 q8_0 elements, but its source has 4352 bytes}}
+lathe.weight @w : tensor<64xf32> = #lathe.recipe<"coarse_errors", {k = 32}, [#lathe.source<file = 0, offset = 0, bytes = 4352>]>

@@ -159,6 +159,8 @@ module attributes {lathe.phase = "canonicalize", lathe.model = #lathe.model<arch
   ^bb0(%acc: f32):
     kernel.yield %acc : f32
   }
+  // CHECK: kernel.pick @k13 k(64) n(100) weight(!lathe.block<q8_0, r16>) coarse(!lathe.block<q5_0, r16>)
+  kernel.pick @k13 k(64) n(100) weight(!lathe.block<q8_0, r16>) coarse(!lathe.block<q5_0, r16>)
   // CHECK: kernel.rope_append @k4 group(0) heads(4) kv_heads(2) head_dim(16) rope_pairs(8) style(<halves>) qk_norm(true) epsilon(9.99999974E-6) q_scale(2.500000e-01) element(f16) page_bytes(4096) own_chunk(128)
   kernel.rope_append @k4 group(0) heads(4) kv_heads(2) head_dim(16) rope_pairs(8) style(<halves>) qk_norm(true) epsilon(1.0e-5) q_scale(0.25) element(f16) page_bytes(4096) own_chunk(128)
   // CHECK: kernel.attention @k5 group(0) heads(4) kv_heads(2) head_dim(16) chunk(128) window(0) softcap(0.000000e+00) element(f16) page_bytes(4096) store(<f32>)

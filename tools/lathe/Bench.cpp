@@ -87,7 +87,7 @@ Result<bool> benchEngine(const Options &options, bool kv,
       return failFrom(int8);
     report.bandwidth = *bandwidth;
     report.int8 = *int8;
-    report.costs = BenchCosts::of(**engine);
+    report.costs = BenchCosts::of(**engine, options.head == "pick");
   }
   BenchRunner runner(**session, options.head == "pick");
   u32 repetitions = options.repetitions.value_or(kv ? 5 : 1);

@@ -80,19 +80,23 @@ Result<void> BenchRunner::prefill(const BenchCase &test) {
 }
 
 Result<void> BenchRunner::generate(const BenchCase &test, Progress &progress) {
+  i32 token = tokenAt(test.depth);
   for (u32 i = 0; i < test.tokens && !wasInterrupted(); ++i) {
     if (!test.kv)
       progress.update(test.name, i, test.tokens);
     auto start = Clock::now();
-    i32 token = tokenAt(test.depth + i);
     if (auto done = session.append({&token, 1}); !done)
       return done;
-    auto logits = session.logits();
     if (pick) {
-      // No engine has an entry point `pick` yet: this is its definition.
-      auto best = runtime::pickFromLogits(logits, PickArgs{}, scratch);
+      auto best = session.pick({});
       if (!best)
         return failFrom(best);
+      // How much of the head a pick reads depends on the text, so it gets what
+      // the model itself writes.
+      token = best->token;
+    } else {
+      session.logits();
+      token = tokenAt(test.depth + i + 1);
     }
     lastStep = secondsSince(start);
   }

@@ -3,7 +3,6 @@
 #ifndef LATHE_TOOLS_LATHE_BENCHMEASURE_H
 #define LATHE_TOOLS_LATHE_BENCHMEASURE_H
 
-#include "runtime/sample/Pick.h"
 #include "runtime/schedule/Session.h"
 #include "runtime/support/Result.h"
 #include "tools/lathe/Terminal.h"
@@ -65,7 +64,6 @@ private:
 
   runtime::Session &session;
   bool pick;
-  runtime::PickScratch scratch;
   f64 lastStep = 0;
 };
 

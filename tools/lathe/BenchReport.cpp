@@ -27,16 +27,20 @@ f64 shareOf(const Measurement &result, const BenchCosts &costs, f64 bandwidth,
 
 } // namespace
 
-BenchCosts BenchCosts::of(const runtime::LoadedEngine &engine) {
+BenchCosts BenchCosts::of(const runtime::LoadedEngine &engine, bool pick) {
   const auto &program = engine.manifestProgram();
+  pick = pick && engine.program().pick;
   BenchCosts costs;
   for (const auto *entry : *program.entries()) {
     std::string_view name = entry->name()->string_view();
-    if (name != "body" && name != "head")
+    bool isRead = name == "body" || name == (pick ? "pick" : "head");
+    if (!isRead && name != "head")
       continue;
     for (const auto *launch : *entry->launches()) {
       const auto &kernel = *(*program.kernels())[launch->kernel()];
-      costs.weightBytes += kernel.weight_bytes();
+      costs.weightBytes += isRead ? kernel.weight_bytes() : 0;
+      if (name == "pick")
+        continue;
       (name == "body" ? costs.macsPerRow : costs.macsPerLogits) +=
           kernel.macs_per_row();
     }

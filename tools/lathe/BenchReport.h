@@ -18,7 +18,8 @@ struct BenchCosts {
   u64 macsPerRow = 0;    ///< Of `body`.
   u64 macsPerLogits = 0; ///< Of `head`.
 
-  static BenchCosts of(const runtime::LoadedEngine &engine);
+  /// With `pick`, bytes are those of a step that picks, where the engine can.
+  static BenchCosts of(const runtime::LoadedEngine &engine, bool pick);
 };
 
 struct BenchReport {

@@ -3,10 +3,11 @@
 /// tests about its kernels.
 ///
 /// How to add a case: write its structure in a list of LayerGemm.cpp,
-/// LayerRows.cpp or LayerAttention.cpp, as codegen would print it, and name it
-/// in the table at the end of that file. The tests run every row of the tables
-/// on every layer, for many row counts and thread splits, against
-/// tests/kernels/contract. A new region needs its scalar twin in `Region`.
+/// LayerRows.cpp, LayerAttention.cpp or LayerPick.cpp, as codegen would print
+/// it, and name it in the table at the end of that file. The tests run every
+/// row of the tables on every layer, for many row counts and thread splits,
+/// against tests/kernels/contract. A new region needs its scalar twin in
+/// `Region`.
 #ifndef LATHE_TESTS_KERNELS_CPU_CASES_H
 #define LATHE_TESTS_KERNELS_CPU_CASES_H
 
@@ -84,6 +85,12 @@ struct EmbedCase {
   KernelFunction function;
 };
 
+/// A pick from a Q8_0 head of n rows.
+struct PickCase {
+  i64 n, k;
+  KernelFunction function;
+};
+
 /// Attention and its rope_append over the same heads.
 struct AttentionCase {
   const char *name;
@@ -112,6 +119,7 @@ struct Layer {
   const CaseList<RowwiseCase> &rowwise;
   const CaseList<EmbedCase> &embeds;
   const CaseList<AttentionCase> &attentions;
+  const CaseList<PickCase> &picks;
   void (*barrier)(const StepArgs *args, u32 threads);
   /// MXCSR inside and after a StepScope.
   void (*stepScope)(u32 *inside, u32 *after);

@@ -22,6 +22,7 @@ extern const CaseList<GemmCase> gemmCases;
 extern const CaseList<RowwiseCase> rowwiseCases;
 extern const CaseList<EmbedCase> embedCases;
 extern const CaseList<AttentionCase> attentionCases;
+extern const CaseList<PickCase> pickCases;
 
 } // namespace lathe::tests::LATHE_ISA
 

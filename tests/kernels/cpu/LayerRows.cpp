@@ -163,6 +163,6 @@ void stepScope(u32 *inside, u32 *after) {
 extern const Layer layer;
 const Layer layer = {
     LATHE_STRING(LATHE_ISA), gemmCases, rowwiseCases, embedCases,
-    attentionCases,          barrier,   stepScope};
+    attentionCases,          pickCases, barrier,      stepScope};
 
 } // namespace lathe::tests::LATHE_ISA

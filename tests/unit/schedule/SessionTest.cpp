@@ -195,6 +195,84 @@ TEST(Session, BadOptionsAreErrors) {
   EXPECT_FALSE(small->append(std::span(tokens).last(1)).has_value());
 }
 
+/// An entry point `pick` of the fake model.
+struct FakePick {
+  static inline u32 calls;
+  static inline bool leavesAll; ///< To the definition.
+  static inline u32 exactGroups;
+
+  static void run(const StepArgs *args, u32 thread, u32) {
+    if (thread != 0)
+      return;
+    ++calls;
+    PickScratch scratch;
+    for (u32 row = 0; row < args->headRows; ++row) {
+      std::vector<f32> logits(fakeVocab);
+      for (u32 token = 0; token < fakeVocab; ++token)
+        logits[token] = fakeLogit(args->headInput + row * fakeHidden, token);
+      args->picked[row] =
+          pickFromLogits(logits, args->pickArgs[row], scratch).value();
+      if (leavesAll)
+        args->picked[row].token = -1;
+      args->picked[row].exactGroups = exactGroups;
+      args->logits[0] = NAN; // scratch
+    }
+  }
+
+  static StepProgram program() {
+    StepProgram program = fakeProgram({0}, 256);
+    program.pick = run;
+    calls = 0;
+    leavesAll = false;
+    exactGroups = 1;
+    return program;
+  }
+};
+
+TEST(Session, PicksAsTheLogitsSay) {
+  auto tokens = randomTokens(40, 3);
+  PickScratch scratch;
+  PickArgs args = {.temperature = 1, .position = 7, .seed = 3};
+  for (bool leavesAll : {false, true}) {
+    auto session = makeSession(FakePick::program(), {.chunk = 16});
+    FakePick::leavesAll = leavesAll;
+    for (size_t length = 1; length <= tokens.size(); ++length) {
+      auto done = session->append(std::span(tokens).subspan(length - 1, 1));
+      ASSERT_TRUE(done.has_value());
+      auto logits = wantedLogits(std::span(tokens).first(length));
+      auto want = pickFromLogits(logits, args, scratch).value();
+      auto got = session->pick(args).value();
+      EXPECT_EQ(got.token, want.token);
+      EXPECT_EQ(got.logit, want.logit);
+      // The logits are still to be had.
+      expectLogits(session->logits(), std::span(tokens).first(length));
+      EXPECT_EQ(session->pick(args).value().token, want.token);
+    }
+    EXPECT_EQ(FakePick::calls, 40u); // not where the logits are there already
+  }
+  auto session = makeSession(FakePick::program(), {});
+  ASSERT_TRUE(session->append(tokens).has_value());
+  args.topK = maxPickTopK + 1;
+  EXPECT_TRUE(session->pick(args).has_value());
+  EXPECT_EQ(FakePick::calls, 0u);
+}
+
+TEST(Session, StopsPickingWhereItIsSlow) {
+  auto session = makeSession(FakePick::program(), {});
+  FakePick::exactGroups = 5; // of 7
+  for (i32 token = 0; token < 34; ++token) {
+    ASSERT_TRUE(session->append({&token, 1}).has_value());
+    ASSERT_TRUE(session->pick({}).has_value());
+  }
+  EXPECT_EQ(FakePick::calls, 2u); // each followed by 16 others
+  FakePick::exactGroups = 1;
+  for (i32 token = 0; token < 10; ++token) {
+    ASSERT_TRUE(session->append({&token, 1}).has_value());
+    ASSERT_TRUE(session->pick({}).has_value());
+  }
+  EXPECT_EQ(FakePick::calls, 12u);
+}
+
 /// Greedy continuation of the fake model.
 std::vector<i32> greedy(std::vector<i32> tokens, size_t count) {
   std::vector<i32> answer;
@@ -212,16 +290,17 @@ TEST(Generate, GreedyIsTheArgmaxChain) {
   for (bool kv : {true, false}) {
     auto session = makeSession(fakeProgram({0, 40}, 256, kv), {.chunk = 8});
     std::vector<i32> seen;
-    auto result = generate(*session, prompt, {.maxTokens = 50},
-                           [&](const GeneratedToken &token) {
-                             EXPECT_EQ(token.position, 30 + seen.size());
-                             auto all = prompt;
-                             all.insert(all.end(), seen.begin(), seen.end());
-                             expectLogits(token.logits, all);
-                             seen.push_back(token.token);
-                             return true;
-                           })
-                      .value();
+    auto result =
+        generate(*session, prompt, {.maxTokens = 50, .showLogits = true},
+                 [&](const GeneratedToken &token) {
+                   EXPECT_EQ(token.position, 30 + seen.size());
+                   auto all = prompt;
+                   all.insert(all.end(), seen.begin(), seen.end());
+                   expectLogits(token.logits, all);
+                   seen.push_back(token.token);
+                   return true;
+                 })
+            .value();
     EXPECT_EQ(result.tokens, greedy(prompt, 50));
     EXPECT_EQ(result.tokens, seen);
     EXPECT_EQ(result.reason, FinishReason::Length);
