@@ -35,6 +35,14 @@ Result<WeightProducer> copyFrom(const runtime::Engine &engine,
       weight.name);
 }
 
+/// True for a matrix that holds another's parameters again.
+bool isCopy(Attribute recipe) {
+  auto transform = dyn_cast<ir::RecipeAttr>(recipe);
+  if (transform && transform.getTransform() == "pack")
+    transform = dyn_cast<ir::RecipeAttr>(transform.getInputs()[0]);
+  return transform && transform.getTransform() == "coarse";
+}
+
 Result<EngineWeight> describeWeight(ir::WeightOp op, const WeightStore &store,
                                     const runtime::Engine *engine) {
   RankedTensorType type = op.getTensorType();
@@ -80,7 +88,8 @@ Result<PlacedWeights> codegen::placeWeights(ModuleOp module,
     if (!place)
       return failFrom(place, weight->name);
     placed.offsets[op.getSymNameAttr()] = place->offset;
-    if (isa<ir::BlockType>(op.getTensorType().getElementType()))
+    if (isa<ir::BlockType>(op.getTensorType().getElementType()) &&
+        !isCopy(op.getRecipe()))
       placed.parameters += weight->rows * weight->k;
     placed.weights.push_back(std::move(*weight));
   }

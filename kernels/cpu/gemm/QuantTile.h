@@ -23,7 +23,8 @@ struct Prepared {
 /// Bytes that a stream of weights is fetched ahead.
 inline constexpr i64 prefetchBytes = 2048;
 
-template <Format format> struct QuantTile {
+/// Without `fetchesAhead` it is left to the CPU to see what comes.
+template <Format format, bool fetchesAhead = true> struct QuantTile {
   using Q = Quant<format>;
   using Block = typename Q::Block;
   using D = Dot<Q::maxCode, Q::offset, Q::inHalves>;
@@ -100,7 +101,7 @@ private:
         constexpr i64 bytes = sizeof(Block) / Q::subs;
         const u8 *ahead = reinterpret_cast<const u8 *>(w[s]) + sub * bytes;
         LATHE_UNROLL
-        for (i64 line = 0; line < ceilLines(bytes); ++line)
+        for (i64 line = 0; fetchesAhead && line < ceilLines(bytes); ++line)
           prefetch(ahead + prefetchBytes + 64 * line);
         LATHE_UNROLL
         for (u32 h = 0; h < H; ++h)

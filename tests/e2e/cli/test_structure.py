@@ -47,11 +47,15 @@ class Structure(CliTest):
             "barriers": {
                 function: barriers(source, f"lathe_{function}")
                 for function in (
-                    "body_v1_few body_v1_many head_v1_few head_v1_many".split()
+                    "body_v1_few body_v1_many head_v1_few head_v1_many "
+                    "pick_v1_few pick_v1_many".split()
                 )
             },
+            # With all logits; the norm before them counts for the pick, too.
             "weight_bytes_per_token": sum(
-                kernel["launches"] * kernel["weight_bytes"] for kernel in kernels
+                kernel["launches"] * kernel["weight_bytes"]
+                for kernel in kernels
+                if kernel["skeleton"] != "pick"
             ),
         }
 
