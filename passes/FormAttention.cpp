@@ -55,7 +55,7 @@ LogicalResult FunctionFormer::formAttention(PagedAttentionOp op) {
                          q.rope ? q.rope.getStyle() : RopeStyle::Adjacent),
       builder.getBoolAttr(static_cast<bool>(q.norm)),
       q.norm ? q.norm.getEpsilonAttr() : builder.getF32FloatAttr(0),
-      op.getScaleAttr(), group.getElementAttr(), integer(group.getPageBytes()),
+      op.getScaleAttr(), group.getElementAttr(),
       integer(target.replicateRowwise ? target.attentionChunk : 0),
       StringAttr());
   SmallVector<Value> operands = {q.flat, k.flat, v.flat};
@@ -81,8 +81,7 @@ LogicalResult FunctionFormer::formAttention(PagedAttentionOp op) {
       op.getLoc(), emitter.kernels().placeholder(), integer(group.getId()),
       integer(heads), integer(group.getKvHeads()), integer(headDim),
       integer(target.attentionChunk), op.getWindowAttr(), op.getSoftcapAttr(),
-      group.getElementAttr(), integer(group.getPageBytes()),
-      StoreAttr::get(context, store), StringAttr());
+      group.getElementAttr(), StoreAttr::get(context, store), StringAttr());
   Value partials =
       emitter.allocatePartials(op.getLoc(), heads * (headDim + 2) * 4);
   Value out;

@@ -121,7 +121,6 @@ void printStruct(raw_ostream &os, RopeAppendKernelOp op) {
      << "  static constexpr f32 qScale = "
      << codegen::floatLiteral(op.getQScale().convertToFloat()) << ";\n"
      << "  using Element = " << elementTag(op.getElement()) << ";\n"
-     << "  static constexpr u64 pageBytes = " << op.getPageBytes() << ";\n"
      << "  static constexpr i64 chunk = " << op.getOwnChunk() << ";\n";
 }
 
@@ -135,7 +134,6 @@ void printStruct(raw_ostream &os, AttentionKernelOp op) {
      << "  static constexpr f32 softcap = "
      << codegen::floatLiteral(op.getSoftcap().convertToFloat()) << ";\n"
      << "  using Element = " << elementTag(op.getElement()) << ";\n"
-     << "  static constexpr u64 pageBytes = " << op.getPageBytes() << ";\n"
      << "  static constexpr Store store = " << storeName(op.getStore())
      << ";\n";
 }
@@ -302,11 +300,6 @@ void codegen::printKernel(raw_ostream &os, KernelOpInterface kernel,
       os << "<K" << id << ">(args, operands, rows, 0, 1);\n";
     os << "}\n";
   }
-  if (isa<GemmKernelOp>(kernel.getOperation()))
-    os << "static __attribute__((noinline)) void fetch_kernel_" << id
-       << "(const void *const *weights, u32 thread,\n    u32 threads) {\n"
-       << "  fetchFirstWeights<K" << id << ">(weights, thread, threads);\n"
-       << "}\n";
   os << "\n";
 }
 

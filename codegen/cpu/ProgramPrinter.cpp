@@ -5,8 +5,6 @@
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/StringExtras.h"
 
-#include <algorithm>
-
 using namespace mlir;
 using namespace lathe;
 using namespace lathe::ir;
@@ -121,27 +119,7 @@ private:
          << ", operands, " << rowCount(step.kernel.launchRows())
          << ", thread, threads);\n"
          << "  }\n";
-      if (few && isGemm(step))
-        printFetch(index);
     }
-  }
-
-  static bool isGemm(Step &step) {
-    return isa<GemmKernelOp>(step.kernel.getOperation());
-  }
-
-  /// The memory would idle from here to the next gemm: its first weights are
-  /// fetched meanwhile.
-  void printFetch(size_t index) {
-    auto *next = std::find_if(steps.begin() + index + 1, steps.end(), isGemm);
-    if (next == steps.end())
-      return;
-    os << "  { // fetch ahead\n    const void *operands[] = {\n";
-    for (Value buffer : next->launch.getBuffers())
-      if (isa<WeightRefOp>(buffer.getDefiningOp()))
-        os << "        " << address(buffer, true) << ",\n";
-    os << "    };\n    fetch_kernel_" << next->id
-       << "(operands, thread, threads);\n  }\n";
   }
 
   StringRef rowCount(LaunchRows rows) {
@@ -171,9 +149,12 @@ private:
       return slot + (few ? " + u64(thread) * " : " + u64(threads) * ") +
              std::to_string(own);
     }
-    if (auto pool = dyn_cast<KvPoolOp>(op))
-      return "args->groups[" + std::to_string(pool.getGroup()) + "].pool + " +
-             std::to_string(pool.getOffset());
+    if (auto pool = dyn_cast<KvPoolOp>(op)) {
+      std::string group =
+          "args->groups[" + std::to_string(pool.getGroup()) + "]";
+      return group + ".pool + u64(" + std::to_string(pool.getOffset()) +
+             ") * " + group + ".pageCount";
+    }
     switch (cast<StepBufferOp>(op).getKind()) {
     case StepBuffer::Hidden:
       return "args->hidden";

@@ -172,14 +172,13 @@ def RopeAppendKernelOp : Kernel_KernelOp<"rope_append"> {
     ```mlir
     kernel.rope_append @k3 group(0) heads(9) kv_heads(3) head_dim(64)
         rope_pairs(32) style(<adjacent>) qk_norm(false) epsilon(0.0)
-        q_scale(1.25e-01) element(f16) page_bytes(737280) own_chunk(128)
+        q_scale(1.25e-01) element(f16) own_chunk(128)
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, IntAttr:$group, IntAttr:$heads,
                        IntAttr:$kv_heads, IntAttr:$head_dim, IntAttr:$rope_pairs,
                        RopeStyleAttr:$style, BoolAttr:$qk_norm, F32Attr:$epsilon,
-                       F32Attr:$q_scale, TypeAttr:$element, IntAttr:$page_bytes,
-                       IntAttr:$own_chunk,
+                       F32Attr:$q_scale, TypeAttr:$element, IntAttr:$own_chunk,
                        OptionalAttr<StrAttr>:$sym_visibility);
   let assemblyFormat = [{
     $sym_name `group` `(` $group `)` `heads` `(` $heads `)`
@@ -187,7 +186,7 @@ def RopeAppendKernelOp : Kernel_KernelOp<"rope_append"> {
     `rope_pairs` `(` $rope_pairs `)` `style` `(` $style `)`
     `qk_norm` `(` $qk_norm `)` `epsilon` `(` $epsilon `)`
     `q_scale` `(` $q_scale `)` `element` `(` $element `)`
-    `page_bytes` `(` $page_bytes `)` `own_chunk` `(` $own_chunk `)` attr-dict
+    `own_chunk` `(` $own_chunk `)` attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -206,19 +205,19 @@ def AttentionKernelOp : Kernel_KernelOp<"attention"> {
 
     ```mlir
     kernel.attention @k4 group(0) heads(9) kv_heads(3) head_dim(64) chunk(128)
-        window(0) softcap(0.0) element(f16) page_bytes(737280) store(<q8>)
+        window(0) softcap(0.0) element(f16) store(<q8>)
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, IntAttr:$group, IntAttr:$heads,
                        IntAttr:$kv_heads, IntAttr:$head_dim, IntAttr:$chunk,
                        IntAttr:$window, F32Attr:$softcap, TypeAttr:$element,
-                       IntAttr:$page_bytes, StoreAttr:$store,
+                       StoreAttr:$store,
                        OptionalAttr<StrAttr>:$sym_visibility);
   let assemblyFormat = [{
     $sym_name `group` `(` $group `)` `heads` `(` $heads `)`
     `kv_heads` `(` $kv_heads `)` `head_dim` `(` $head_dim `)`
     `chunk` `(` $chunk `)` `window` `(` $window `)` `softcap` `(` $softcap `)`
-    `element` `(` $element `)` `page_bytes` `(` $page_bytes `)`
+    `element` `(` $element `)`
     `store` `(` $store `)` attr-dict
   }];
   let hasVerifier = 1;
@@ -326,8 +325,8 @@ def WeightRefOp : Kernel_BufferOp<"weight",
 def KvPoolOp : Kernel_BufferOp<"kv_pool"> {
   let summary = "A layer's keys or values in the pages of a group";
   let description = [{
-    Address of token data of page 0 plus `offset`; page p lies `page_bytes` of
-    the group further.
+    Where the part at `offset` of the group's pages starts in its pool; pages lie
+    there head by head (KvGroupArgs of kernels/abi/StepArgs.h).
 
     ```mlir
     %k = kernel.kv_pool group 0 offset 12288

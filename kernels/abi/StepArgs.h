@@ -27,7 +27,7 @@ namespace lathe {
 /// code was built with; a runtime refuses another. Fields of StepArgs are only
 /// ever appended: code needs sizeBytes >= the size that it was built with, and
 /// the version changes only when something existing does.
-inline constexpr u32 stepAbiVersion = 1;
+inline constexpr u32 stepAbiVersion = 2;
 
 /// Tokens in one KV page, for all targets (interfaces.md, "KV groups").
 inline constexpr u32 pageTokens = 16;
@@ -59,16 +59,20 @@ static_assert(sizeof(ActivationBlock) == 44, "frozen layout");
 
 inline constexpr u32 activationBlockElems = 32;
 
-/// One KV group's storage (interfaces.md, "KV groups"). A page holds 16 tokens
-/// of all layers of the group; offsets inside it are the program's.
+/// One KV group's storage. A page holds 16 tokens of all layers of the group.
+/// It is described as if its bytes lay together (a layer's K and V have offsets
+/// in it), but lies in the pool in *strips*, one for a head's K or V in a
+/// layer: the strip of b bytes at offset o of page p starts at pool + o *
+/// pageCount + p * b, beside the same strip of the next page. So a head's keys
+/// of a sequence whose pages are neighbours are one stream.
 struct KvGroupArgs {
-  /// Page p starts at pool + p * pageBytes (a constant of the program).
   u8 *pool;
   /// Page ids, [S][pageTableStride]: entry position / 16 of row `sequence`.
   const u32 *pages;
   /// Entries per sequence in `pages`.
   u32 pageTableStride;
-  u32 reserved;
+  /// Pages of the pool, the reserved one among them.
+  u32 pageCount;
 };
 
 /// One unit of attention work: some rows of one sequence against some chunks of

@@ -1,9 +1,9 @@
 /// \file
 /// Skeleton `attention`: the step's rows over a paged KV group
 /// (kernel.attention of ir/kernel/KernelOps.td). Operands: q f32
-/// [T, heads * headDim] (scaled), the layer's K and V in page 0 of the group's
-/// pool, partials f32 [C][heads][headDim + 2] (o, m, l), out
-/// [T, heads * headDim] stored as `store` says.
+/// [T, heads * headDim] (scaled), the layer's K and V in the group's pool,
+/// partials f32 [C][heads][headDim + 2] (o, m, l), out [T, heads * headDim]
+/// stored as `store` says.
 ///
 /// Work is args->attentionWork[group]; a unit is one item for one KV head and
 /// all query heads that share it. Of an item with partials, row r and chunk c
@@ -150,14 +150,22 @@ private:
           to[d * Q + i] = from[d];
       }
     });
+    const KvGroupArgs &group = args->groups[K::group];
     const i32 *positions = args->positions + item.firstRow + row;
-    ChunkPages pages[2];
-    findPages(item, positions[0], positions[rows - 1], 0, pages[0]);
     for (i64 c = 0; c < item.chunkCount; ++c) {
       i64 start = (item.firstChunk + c) * chunk;
-      const ChunkPages &here = pages[c % 2];
-      ChunkPages &next = pages[(c + 1) % 2];
-      findPages(item, positions[0], positions[rows - 1], c + 1, next);
+      const void *keyPages[chunkPages], *valuePages[chunkPages];
+      i64 endPage =
+          ceilDivide(positions[rows - 1] + 1 - start, i64(pageTokens));
+      // Pages that no row sees need not exist.
+      for (i64 p = firstPage(positions[0], start);
+           p < endPage && p < chunkPages; ++p) {
+        u64 page = pageOf(group, item.sequence, start + p * i64(pageTokens));
+        keyPages[p] =
+            headInPage<typename K::Element, headDim>(group, keys, page, kvHead);
+        valuePages[p] = headInPage<typename K::Element, headDim>(group, values,
+                                                                 page, kvHead);
+      }
       forTiles(queries, [&]<u32 Q>(i64 at) {
         Visible visible[Q];
         for (u32 i = 0; i < Q; ++i)
@@ -165,42 +173,12 @@ private:
                            ? visibleIn(positions[(at + i) / perKv], start)
                            : Visible{0, 0};
         Result results[Q];
-        AttentionTile<K, Q>::run(panel + at * headDim, visible, here.keys,
-                                 here.values, next.keys, next.count, results);
+        AttentionTile<K, Q>::run(panel + at * headDim, visible, keyPages,
+                                 valuePages, results);
         for (u32 i = 0; i < Q && at + i < queries; ++i)
           body(c, at + i, results[i]);
       });
     }
-  }
-
-  /// Where a chunk's K and V of this head are.
-  struct ChunkPages {
-    const void *keys[chunkPages], *values[chunkPages];
-    i32 count; ///< Pages that exist, from the first; 0 past the last chunk.
-  };
-
-  /// Finds the pages of chunk `c` of an item that rows at positions `from` ..
-  /// `to` see; those that none sees need not exist.
-  void findPages(const AttentionWork &item, i64 from, i64 to, i64 c,
-                 ChunkPages &pages) const {
-    pages.count = 0;
-    if (c >= item.chunkCount)
-      return;
-    const KvGroupArgs &group = args->groups[K::group];
-    i64 start = (item.firstChunk + c) * chunk;
-    i64 end = ceilDivide(to + 1 - start, i64(pageTokens));
-    end = end < chunkPages ? end : chunkPages;
-    i64 p = firstPage(from, start);
-    for (i64 unseen = 0; unseen < p && unseen < end; ++unseen)
-      pages.keys[unseen] = pages.values[unseen] = keys;
-    for (; p < end; ++p) {
-      u64 page = pageOf(group, item.sequence, start + p * i64(pageTokens));
-      pages.keys[p] = headInPage<typename K::Element, K::pageBytes, headDim>(
-          keys, page, kvHead);
-      pages.values[p] = headInPage<typename K::Element, K::pageBytes, headDim>(
-          values, page, kvHead);
-    }
-    pages.count = i32(end);
   }
 
   /// The first page of a chunk that a row at `position` or later sees.

@@ -31,12 +31,10 @@ template <typename K, u32 Q> struct AttentionTile {
   static constexpr i64 chunkPages = chunk / i64(pageTokens);
   static_assert(chunk % i64(pageTokens) == 0);
 
-  /// queries: [headDim][Q]. pages: the chunk's pages. nextKeys: pages of K that
-  /// are read after this chunk, `nextCount` of them; they are fetched ahead.
+  /// queries: [headDim][Q]. pages: the chunk's pages.
   static __attribute__((noinline)) void
   run(const f32 *queries, const Visible *visible, const void *const *keyPages,
-      const void *const *valuePages, const void *const *nextKeys, i32 nextCount,
-      ChunkResult<headDim> *results) {
+      const void *const *valuePages, ChunkResult<headDim> *results) {
     i32 first = i32(chunk), last = 0;
     for (u32 i = 0; i < Q; ++i)
       if (visible[i].lo < visible[i].hi) {
@@ -50,92 +48,53 @@ template <typename K, u32 Q> struct AttentionTile {
     alignas(64) f32 scores[Q][chunk];
     i32 firstPage = first / i32(pageTokens);
     i32 endPage = (last + i32(pageTokens) - 1) / i32(pageTokens);
-    i32 page = firstPage;
-    for (; page + i32(pagesAtOnce) <= endPage; page += pagesAtOnce)
-      scorePages<pagesAtOnce>(queries, visible, keyPages, valuePages, page,
-                              scores);
-    for (; page < endPage; ++page)
-      scorePages<1>(queries, visible, keyPages, valuePages, page, scores);
+    for (i32 page = firstPage; page < endPage; ++page)
+      scorePage(queries, visible, static_cast<const Type *>(keyPages[page]),
+                page, scores);
     for (u32 i = 0; i < Q; ++i)
       if (visible[i].lo < visible[i].hi)
         softmax(scores[i], firstPage, endPage, results[i]);
-    weigh(scores, visible, first, last, valuePages, nextKeys, nextCount,
-          results);
+    weigh(scores, visible, first, last, valuePages, results);
   }
 
 private:
-  /// Independent chains of a loop; an fma's latency is hidden by about eight.
-  static constexpr u32 chainsWanted = 8;
-  /// Vector registers for accumulators: half of them, less on narrow layers.
+  /// Vector registers for accumulators.
   static constexpr u32 accumulators = halves == 1 ? 24 : 12;
-  /// Pages whose scores are computed together.
-  static constexpr u32 pagesAtOnce = [] {
-    u32 pages = 1;
-    while (pages < 4 && pages * Q * halves < chainsWanted &&
-           2 * pages * Q * halves <= accumulators)
-      pages *= 2;
-    return pages;
-  }();
-  static constexpr i64 pageBytes =
-      headDim * i64(pageTokens) * i64(sizeof(Type));
 
-  /// Scores of 16 keys per page: lane = key, one chain over d for each. The
-  /// values of the pages, which come next, are fetched meanwhile.
-  template <u32 P>
-  static LATHE_INLINE void
-  scorePages(const f32 *queries, const Visible *visible,
-             const void *const *keyPages, const void *const *valuePages,
-             i32 page, f32 (*scores)[chunk]) {
-    Floats s[Q][P][halves];
+  /// Scores of 16 keys: lane = key, one chain over d for each. One page after
+  /// the other: the hardware fetches ahead of a single stream better than
+  /// software does, and of two at once not at all.
+  static LATHE_INLINE void scorePage(const f32 *queries, const Visible *visible,
+                                     const Type *keys, i32 page,
+                                     f32 (*scores)[chunk]) {
+    Floats s[Q][halves];
     LATHE_UNROLL
     for (u32 i = 0; i < Q; ++i)
       LATHE_UNROLL
-    for (u32 p = 0; p < P; ++p)
-      LATHE_UNROLL
     for (u32 h = 0; h < halves; ++h)
-      s[i][p][h] = Floats::splat(0);
-    const Type *keys[P];
-    const u8 *values[P];
-    LATHE_UNROLL
-    for (u32 p = 0; p < P; ++p) {
-      keys[p] = static_cast<const Type *>(keyPages[page + i32(p)]);
-      values[p] = static_cast<const u8 *>(valuePages[page + i32(p)]);
-    }
-    // d that one cache line of a page holds.
-    constexpr i64 lineDs = 64 / (i64(pageTokens) * i64(sizeof(Type)));
-    constexpr i64 step = lineDs > 1 && headDim % lineDs == 0 ? lineDs : 1;
-    for (i64 d0 = 0; d0 < headDim; d0 += step) {
+      s[i][h] = Floats::splat(0);
+    for (i64 d = 0; d < headDim; ++d) {
       LATHE_UNROLL
-      for (u32 p = 0; p < P; ++p)
-        prefetch(values[p] + d0 * i64(pageTokens) * i64(sizeof(Type)));
-      LATHE_UNROLL
-      for (i64 d = d0; d < d0 + step; ++d)
-        LATHE_UNROLL
-      for (u32 p = 0; p < P; ++p)
-        LATHE_UNROLL
       for (u32 h = 0; h < halves; ++h) {
-        Floats key = Cache::get(keys[p] + d * i64(pageTokens) + h * width);
+        Floats key = Cache::get(keys + d * i64(pageTokens) + h * width);
         LATHE_UNROLL
         for (u32 i = 0; i < Q; ++i)
-          s[i][p][h] = fma(Floats::splat(queries[d * Q + i]), key, s[i][p][h]);
+          s[i][h] = fma(Floats::splat(queries[d * Q + i]), key, s[i][h]);
       }
     }
     LATHE_UNROLL
-    for (u32 p = 0; p < P; ++p)
-      LATHE_UNROLL
     for (u32 h = 0; h < halves; ++h) {
-      i32 at = (page + i32(p)) * i32(pageTokens) + i32(h * width);
-      IntLanes key = laneNumbers() + at;
+      IntLanes key = laneNumbers() + i32(page * i32(pageTokens) + h * width);
       LATHE_UNROLL
       for (u32 i = 0; i < Q; ++i) {
-        Floats score = s[i][p][h];
+        Floats score = s[i][h];
         if constexpr (K::softcap > 0) {
           constexpr f32 inverse = 1.0f / K::softcap;
           score =
               Floats::splat(K::softcap) * tanh(score * Floats::splat(inverse));
         }
         IntLanes sees = key >= visible[i].lo & key < visible[i].hi;
-        store(scores[i] + at,
+        store(scores[i] + page * i32(pageTokens) + h * width,
               select(sees, score, Floats::splat(-__builtin_inff())));
       }
     }
@@ -176,7 +135,6 @@ private:
   static LATHE_INLINE void weigh(const f32 (*p)[chunk], const Visible *visible,
                                  i32 first, i32 last,
                                  const void *const *valuePages,
-                                 const void *const *nextKeys, i32 nextCount,
                                  ChunkResult<headDim> *results) {
     // Keys that every query with a visible key sees: no masks there.
     i32 commonBegin = first, commonEnd = last;
@@ -192,7 +150,7 @@ private:
     constexpr u32 atOnce = room >= 4 ? 4 : room >= 2 ? 2 : 1;
     auto run = [&]<u32 P>(i64 part) __attribute__((always_inline)) {
       weighParts<P>(p, visible, first, commonBegin, commonEnd, last, valuePages,
-                    nextKeys, nextCount, part * width, results);
+                    part * width, results);
     };
     i64 part = 0;
     for (; part + i64(atOnce) <= parts; part += atOnce)
@@ -202,11 +160,11 @@ private:
   }
 
   template <u32 P>
-  static LATHE_INLINE void
-  weighParts(const f32 (*p)[chunk], const Visible *visible, i32 first,
-             i32 commonBegin, i32 commonEnd, i32 last,
-             const void *const *valuePages, const void *const *nextKeys,
-             i32 nextCount, i64 d, ChunkResult<headDim> *results) {
+  static LATHE_INLINE void weighParts(const f32 (*p)[chunk],
+                                      const Visible *visible, i32 first,
+                                      i32 commonBegin, i32 commonEnd, i32 last,
+                                      const void *const *valuePages, i64 d,
+                                      ChunkResult<headDim> *results) {
     Floats o[Q][P];
     LATHE_UNROLL
     for (u32 i = 0; i < Q; ++i)
@@ -226,13 +184,6 @@ private:
     };
     some(first, commonBegin);
     for (i32 page = commonBegin / 16; page * 16 < commonEnd; ++page) {
-      // The share of these lanes of the next chunk's K.
-      if (page < nextCount) {
-        constexpr i64 bytes = pageBytes / headDim * P * width;
-        const u8 *next = static_cast<const u8 *>(nextKeys[page]);
-        for (i64 at = 0; at < bytes; at += 64)
-          prefetch(next + pageBytes / headDim * d + at);
-      }
       i32 begin = page * 16 < commonBegin ? commonBegin : page * 16;
       i32 end = page * 16 + 16 < commonEnd ? page * 16 + 16 : commonEnd;
       for (i32 j = begin; j < end; ++j)

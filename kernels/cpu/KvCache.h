@@ -32,12 +32,14 @@ LATHE_INLINE u64 pageOf(const KvGroupArgs &group, u32 sequence, i64 position) {
                      u64(position) / pageTokens];
 }
 
-/// A head's K or V in page `page`; `pool` is the layer's part of page 0.
-template <typename Element, u64 pageBytes, i64 headDim>
-LATHE_INLINE auto *headInPage(const void *pool, u64 page, i64 head) {
+/// A head's K or V in page `page` of a group; `part` is where the layer's K or
+/// V starts in its pool.
+template <typename Element, i64 headDim>
+LATHE_INLINE auto *headInPage(const KvGroupArgs &group, const void *part,
+                              u64 page, i64 head) {
   using Type = typename CacheElement<Element>::Type;
-  const u8 *at = static_cast<const u8 *>(pool) + page * pageBytes;
-  return reinterpret_cast<const Type *>(at) + head * headDim * i64(pageTokens);
+  return static_cast<const Type *>(part) +
+         i64(u64(head) * group.pageCount + page) * headDim * i64(pageTokens);
 }
 
 } // namespace lathe::kernels::inline LATHE_ISA

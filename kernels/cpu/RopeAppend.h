@@ -96,7 +96,8 @@ template <typename K> struct RopeAppendRun {
     const f32 *k = static_cast<const f32 *>(operands[1]);
     const f32 *v = static_cast<const f32 *>(operands[2]);
     i64 position = args->positions[row];
-    u64 page = pageOf(args->groups[K::group], args->rowSequence[row], position);
+    const KvGroupArgs &group = args->groups[K::group];
+    u64 page = pageOf(group, args->rowSequence[row], position);
     i64 token = position % i64(pageTokens);
     i64 offset = (row * K::kvHeads + kvHead) * headDim;
     alignas(64) f32 head[padded] = {};
@@ -107,16 +108,14 @@ template <typename K> struct RopeAppendRun {
     };
     prepare(k + offset, normAt + 1, RopeEntry<pairs>(entryOf(row)), head);
     convert();
-    Type *keys = const_cast<Type *>(
-        headInPage<typename K::Element, K::pageBytes, headDim>(operands[poolAt],
-                                                               page, kvHead));
+    Type *keys = const_cast<Type *>(headInPage<typename K::Element, headDim>(
+        group, operands[poolAt], page, kvHead));
     for (i64 d = 0; d < headDim; ++d)
       keys[d * i64(pageTokens) + token] = converted[d];
     __builtin_memcpy(head, v + offset, headDim * sizeof(f32));
     convert();
-    Type *values = const_cast<Type *>(
-        headInPage<typename K::Element, K::pageBytes, headDim>(
-            operands[poolAt + 1], page, kvHead));
+    Type *values = const_cast<Type *>(headInPage<typename K::Element, headDim>(
+        group, operands[poolAt + 1], page, kvHead));
     __builtin_memcpy(values + token * headDim, converted,
                      headDim * sizeof(Type));
   }

@@ -3,7 +3,7 @@
 #ifndef LATHE_KERNELS_CPU_STEP_H
 #define LATHE_KERNELS_CPU_STEP_H
 
-#include "kernels/cpu/gemm/FetchAhead.h"
+#include "kernels/cpu/simd/Simd.h"
 
 namespace lathe::kernels::inline LATHE_ISA {
 

@@ -108,7 +108,7 @@ CpuExecutor::CpuExecutor(StepProgram newProgram, const Capacities &capacities,
     groupArgs.push_back({.pool = kv->pool(group).base(),
                          .pages = pageTables.back().data(),
                          .pageTableStride = stride,
-                         .reserved = 0});
+                         .pageCount = kv->pool(group).totalPages() + 1});
     plans.emplace_back(attentionShape(program, program.groups[group],
                                       limits.rows, team.threads()));
   }

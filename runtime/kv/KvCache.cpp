@@ -24,6 +24,7 @@ KvCache::create(std::span<const KvGroupInfo> groups, const Options &options) {
   cache->infos.assign(groups.begin(), groups.end());
   for (size_t group = 0; group < groups.size(); ++group) {
     auto pool = PagePool::create({.pageBytes = groups[group].pageBytes,
+                                  .strips = groups[group].strips,
                                   .pages = options.pages[group],
                                   .poisonFreed = options.poisonFreed});
     if (!pool)
@@ -158,7 +159,7 @@ Result<void> SequenceCache::extend(u32 rows) {
       PageId &tail = table[positions / pageTokens];
       if (pool.references(tail) > 1) {
         PageId copy = pool.allocate();
-        std::memcpy(pool.page(copy), pool.page(tail), pool.pageBytes());
+        pool.copy(copy, tail);
         pool.release(tail);
         tail = copy;
       }

@@ -19,6 +19,8 @@ struct KvGroupInfo {
   u32 window = 0;
   /// Bytes of one page of pageTokens tokens, all layers of the group.
   u64 pageBytes = 0;
+  /// As PagePool::Options.
+  std::vector<KvStrip> strips = {};
   /// KV heads of each of the group's attention launches.
   u32 kvHeads = 1;
 };

@@ -16,12 +16,21 @@ Result<PagePool> PagePool::create(const Options &options) {
     return fail(ErrorKind::Exhausted,
                 "a KV pool of {} pages of {} bytes does not fit any memory",
                 options.pages, options.pageBytes);
+  for (const KvStrip &strip : options.strips)
+    if (strip.offset > options.pageBytes ||
+        strip.bytes > options.pageBytes - strip.offset)
+      return fail(ErrorKind::InvalidInput,
+                  "{} bytes at {} are not in a KV page of {}", strip.bytes,
+                  strip.offset, options.pageBytes);
   auto memory = MemoryRegion::map(*bytes, "the KV cache");
   if (!memory)
     return failFrom(memory);
   PagePool pool;
   pool.memory = std::move(*memory);
   pool.bytesPerPage = options.pageBytes;
+  pool.parts = options.strips;
+  if (pool.parts.empty())
+    pool.parts = {{0, options.pageBytes}};
   pool.total = options.pages;
   pool.poisonFreed = options.poisonFreed;
   pool.freed.reserve(options.pages);
@@ -34,7 +43,7 @@ PageId PagePool::allocate() {
   if (!freed.empty()) {
     id = freed.back();
     freed.pop_back();
-    std::memset(page(id), 0, bytesPerPage);
+    fill(id, 0);
   } else if (untouched <= total) {
     id = untouched++;
   } else {
@@ -44,6 +53,16 @@ PageId PagePool::allocate() {
   counts[id] = 1;
   ++used;
   return id;
+}
+
+void PagePool::fill(PageId page, int byte) {
+  for (const KvStrip &strip : parts)
+    std::memset(at(page, strip), byte, strip.bytes);
+}
+
+void PagePool::copy(PageId to, PageId from) {
+  for (const KvStrip &strip : parts)
+    std::memcpy(at(to, strip), at(from, strip), strip.bytes);
 }
 
 void PagePool::retain(PageId page) {
@@ -58,7 +77,7 @@ void PagePool::release(PageId id) {
   if (--counts[id] != 0)
     return;
   if (poisonFreed)
-    std::memset(page(id), 0xff, bytesPerPage);
+    fill(id, 0xff);
   freed.push_back(id);
   --used;
 }

@@ -14,6 +14,13 @@ namespace lathe::runtime {
 /// A page's number in its pool; reservedPage (0) is none.
 using PageId = u32;
 
+/// A part of every page that lies in the pool beside the same part of the next
+/// page (KvGroupArgs).
+struct KvStrip {
+  u64 offset; ///< In a page.
+  u64 bytes;
+};
+
 /// A fixed set of equal pages whose contents are opaque bytes. Page 0 is
 /// reserved: always zero and never given out. A page is given out zeroed, with
 /// one reference, and returns to the pool with its last. One thread at a time.
@@ -22,6 +29,9 @@ public:
   struct Options {
     /// Bytes of one page, > 0: all layers of the group for pageTokens tokens.
     u64 pageBytes = 0;
+    /// How pages lie in the pool, within a page and apart; empty: each page is
+    /// one strip.
+    std::vector<KvStrip> strips = {};
     /// Pages that can be given out, > 0; the reserved one comes on top.
     u32 pages = 0;
     /// Fills pages that come back with 0xff, a NaN in every float format, so
@@ -46,9 +56,16 @@ public:
   /// References of a page; 0 if it is free.
   u32 references(PageId page) const { return counts[page]; }
 
-  u8 *page(PageId page) const { return memory.data() + page * bytesPerPage; }
+  /// Copies the contents of a page.
+  void copy(PageId to, PageId from);
 
-  /// Where page 0 starts, for KvGroupArgs::pool.
+  /// Where a strip of a page lies.
+  u8 *at(PageId page, const KvStrip &strip) const {
+    return base() + strip.offset * (u64(total) + 1) + page * strip.bytes;
+  }
+  const std::vector<KvStrip> &strips() const { return parts; }
+
+  /// For KvGroupArgs::pool.
   u8 *base() const { return memory.data(); }
   u64 pageBytes() const { return bytesPerPage; }
   u32 totalPages() const { return total; }
@@ -62,8 +79,10 @@ public:
 
 private:
   PagePool() = default;
+  void fill(PageId page, int byte);
 
   MemoryRegion memory;
+  std::vector<KvStrip> parts;
   u64 bytesPerPage = 0;
   u32 total = 0;
   u32 used = 0;

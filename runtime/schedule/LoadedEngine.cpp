@@ -18,6 +18,18 @@ LoadedEngine::load(std::shared_ptr<const Engine> engine, std::string_view isa) {
       new LoadedEngine(std::move(engine), *target, std::move(*code)));
 }
 
+/// A strip for each head's K and V in each layer.
+static std::vector<KvStrip> stripsOf(const fb::KvGroup &group) {
+  u64 bytes = u64(pageTokens) * group.head_dim() *
+              (viewOf(group.dtype()) == "f32" ? 4 : 2);
+  std::vector<KvStrip> strips;
+  for (const auto *offsets : {group.k_offsets(), group.v_offsets()})
+    for (u64 offset : *offsets)
+      for (u64 head = 0; head < group.kv_heads(); ++head)
+        strips.push_back({offset + head * bytes, bytes});
+  return strips;
+}
+
 LoadedEngine::LoadedEngine(std::shared_ptr<const Engine> newEngine, u32 target,
                            CpuCode code)
     : opened(std::move(newEngine)), targetIndex(target),
@@ -32,6 +44,7 @@ LoadedEngine::LoadedEngine(std::shared_ptr<const Engine> newEngine, u32 target,
     for (const fb::KvGroup *group : *manifest.kv_groups())
       stepProgram.groups.push_back({.window = group->window(),
                                     .pageBytes = group->page_bytes(),
+                                    .strips = stripsOf(*group),
                                     .kvHeads = group->kv_heads()});
   if (program.slots())
     for (const fb::Size *size : *program.slots())

@@ -128,14 +128,13 @@ Result<void> TracedSteps::prepare(const std::function<bool(u32)> &stop) {
 void TracedSteps::copyCaches() {
   const auto &groups = executor->stepProgram().groups;
   for (u32 group = 0; group < groups.size(); ++group) {
-    u8 *base = cache->pool(group).base();
-    u64 bytes = groups[group].pageBytes;
+    PagePool &pool = cache->pool(group);
     auto from = sequences[0].pages(group);
     for (size_t s = 1; s < sequences.size(); ++s) {
       auto to = sequences[s].pages(group);
       for (size_t i = 0; i < from.size(); ++i)
         if (from[i] != reservedPage && to[i] != reservedPage)
-          std::memcpy(base + to[i] * bytes, base + from[i] * bytes, bytes);
+          pool.copy(to[i], from[i]);
     }
   }
 }

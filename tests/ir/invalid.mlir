@@ -911,42 +911,42 @@ kernel.gemm @k k(64) rows(<T>) input(<q8>) segments([#kernel.segment<n = 64, wei
 
 // kernel.rope_append, kernel.attention.
 // expected-error @+1 {{needs heads in whole groups of kv_heads}}
-kernel.rope_append @k group(0) heads(4) kv_heads(3) head_dim(16) rope_pairs(8) style(<halves>) qk_norm(false) epsilon(0.0) q_scale(1.0) element(f16) page_bytes(4096) own_chunk(128)
+kernel.rope_append @k group(0) heads(4) kv_heads(3) head_dim(16) rope_pairs(8) style(<halves>) qk_norm(false) epsilon(0.0) q_scale(1.0) element(f16) own_chunk(128)
 
 // -----
 
 // expected-error @+1 {{rotates at most head_dim / 2 pairs}}
-kernel.rope_append @k group(0) heads(4) kv_heads(2) head_dim(16) rope_pairs(9) style(<halves>) qk_norm(false) epsilon(0.0) q_scale(1.0) element(f16) page_bytes(4096) own_chunk(128)
+kernel.rope_append @k group(0) heads(4) kv_heads(2) head_dim(16) rope_pairs(9) style(<halves>) qk_norm(false) epsilon(0.0) q_scale(1.0) element(f16) own_chunk(128)
 
 // -----
 
 // expected-error@+1 {{own_chunk is a multiple of 16 or 0}}
-kernel.rope_append @k group(0) heads(4) kv_heads(2) head_dim(16) rope_pairs(8) style(<halves>) qk_norm(false) epsilon(0.0) q_scale(1.0) element(f16) page_bytes(4096) own_chunk(100)
+kernel.rope_append @k group(0) heads(4) kv_heads(2) head_dim(16) rope_pairs(8) style(<halves>) qk_norm(false) epsilon(0.0) q_scale(1.0) element(f16) own_chunk(100)
 
 // -----
 
 // expected-error @+1 {{stores f16 or f32, not 'bf16'}}
-kernel.rope_append @k group(0) heads(4) kv_heads(2) head_dim(16) rope_pairs(8) style(<halves>) qk_norm(false) epsilon(0.0) q_scale(1.0) element(bf16) page_bytes(4096) own_chunk(128)
+kernel.rope_append @k group(0) heads(4) kv_heads(2) head_dim(16) rope_pairs(8) style(<halves>) qk_norm(false) epsilon(0.0) q_scale(1.0) element(bf16) own_chunk(128)
 
 // -----
 
 // expected-error @+1 {{needs heads, kv_heads and head_dim of 1 to 2^28, not 0}}
-kernel.attention @k group(0) heads(4) kv_heads(0) head_dim(16) chunk(128) window(0) softcap(0.0) element(f16) page_bytes(4096) store(<f32>)
+kernel.attention @k group(0) heads(4) kv_heads(0) head_dim(16) chunk(128) window(0) softcap(0.0) element(f16) store(<f32>)
 
 // -----
 
 // expected-error @+1 {{needs a chunk of whole pages}}
-kernel.attention @k group(0) heads(4) kv_heads(2) head_dim(16) chunk(24) window(0) softcap(0.0) element(f16) page_bytes(4096) store(<f32>)
+kernel.attention @k group(0) heads(4) kv_heads(2) head_dim(16) chunk(24) window(0) softcap(0.0) element(f16) store(<f32>)
 
 // -----
 
 // expected-error @+1 {{reads f16 or f32, not 'f64'}}
-kernel.attention @k group(0) heads(4) kv_heads(2) head_dim(16) chunk(128) window(0) softcap(0.0) element(f64) page_bytes(4096) store(<f32>)
+kernel.attention @k group(0) heads(4) kv_heads(2) head_dim(16) chunk(128) window(0) softcap(0.0) element(f64) store(<f32>)
 
 // -----
 
 // expected-error @+1 {{stores whole q8 blocks per head}}
-kernel.attention @k group(0) heads(4) kv_heads(2) head_dim(16) chunk(128) window(0) softcap(0.0) element(f16) page_bytes(4096) store(<q8>)
+kernel.attention @k group(0) heads(4) kv_heads(2) head_dim(16) chunk(128) window(0) softcap(0.0) element(f16) store(<q8>)
 
 // -----
 
@@ -965,7 +965,7 @@ kernel.program @p {
 
 // -----
 
-kernel.attention @k group(0) heads(4) kv_heads(2) head_dim(16) chunk(128) window(0) softcap(0.0) element(f16) page_bytes(4096) store(<f32>)
+kernel.attention @k group(0) heads(4) kv_heads(2) head_dim(16) chunk(128) window(0) softcap(0.0) element(f16) store(<f32>)
 kernel.program @p {
   %b = kernel.step_buffer <hidden>
   // expected-error @+1 {{passes 2 buffers to @k, which takes 5}}

@@ -161,10 +161,10 @@ module attributes {lathe.phase = "canonicalize", lathe.model = #lathe.model<arch
   }
   // CHECK: kernel.pick @k13 k(64) n(100) weight(!lathe.block<q8_0, r16>) coarse(!lathe.block<q5_0, r16>)
   kernel.pick @k13 k(64) n(100) weight(!lathe.block<q8_0, r16>) coarse(!lathe.block<q5_0, r16>)
-  // CHECK: kernel.rope_append @k4 group(0) heads(4) kv_heads(2) head_dim(16) rope_pairs(8) style(<halves>) qk_norm(true) epsilon(9.99999974E-6) q_scale(2.500000e-01) element(f16) page_bytes(4096) own_chunk(128)
-  kernel.rope_append @k4 group(0) heads(4) kv_heads(2) head_dim(16) rope_pairs(8) style(<halves>) qk_norm(true) epsilon(1.0e-5) q_scale(0.25) element(f16) page_bytes(4096) own_chunk(128)
-  // CHECK: kernel.attention @k5 group(0) heads(4) kv_heads(2) head_dim(16) chunk(128) window(0) softcap(0.000000e+00) element(f16) page_bytes(4096) store(<f32>)
-  kernel.attention @k5 group(0) heads(4) kv_heads(2) head_dim(16) chunk(128) window(0) softcap(0.0) element(f16) page_bytes(4096) store(<f32>)
+  // CHECK: kernel.rope_append @k4 group(0) heads(4) kv_heads(2) head_dim(16) rope_pairs(8) style(<halves>) qk_norm(true) epsilon(9.99999974E-6) q_scale(2.500000e-01) element(f16) own_chunk(128)
+  kernel.rope_append @k4 group(0) heads(4) kv_heads(2) head_dim(16) rope_pairs(8) style(<halves>) qk_norm(true) epsilon(1.0e-5) q_scale(0.25) element(f16) own_chunk(128)
+  // CHECK: kernel.attention @k5 group(0) heads(4) kv_heads(2) head_dim(16) chunk(128) window(0) softcap(0.000000e+00) element(f16) store(<f32>)
+  kernel.attention @k5 group(0) heads(4) kv_heads(2) head_dim(16) chunk(128) window(0) softcap(0.0) element(f16) store(<f32>)
 
   // CHECK: kernel.contract @c0 op(<linear>) dims([64, 64]) value(0.000000e+00) window(0) softcap(0.000000e+00) style(<adjacent>) weight(!lathe.block<q4_1, r16>) bias(true)
   kernel.contract @c0 op(<linear>) dims([64, 64]) value(0.0) window(0) softcap(0.0) style(<adjacent>) weight(!lathe.block<q4_1, r16>) bias(true)

@@ -75,7 +75,6 @@ template <Format format> struct FloatTile {
     for (i64 b = 0; b < blocks; ++b, a += Rows::ks * M)
       LATHE_UNROLL
     for (u32 s = 0; s < S; ++s) {
-      prefetch(reinterpret_cast<const u8 *>(w[s] + b) + 2048);
       LATHE_UNROLL
       for (u32 j = 0; j < Rows::ks; ++j)
         LATHE_UNROLL

@@ -20,11 +20,7 @@ struct Prepared {
   i32 words[2];
 };
 
-/// Bytes that a stream of weights is fetched ahead.
-inline constexpr i64 prefetchBytes = 2048;
-
-/// Without `fetchesAhead` it is left to the CPU to see what comes.
-template <Format format, bool fetchesAhead = true> struct QuantTile {
+template <Format format> struct QuantTile {
   using Q = Quant<format>;
   using Block = typename Q::Block;
   using D = Dot<Q::maxCode, Q::offset, Q::inHalves>;
@@ -97,16 +93,10 @@ private:
 #pragma clang loop unroll(disable)
       for (u32 sub = 0; sub < Q::subs; ++sub, a += M)
         LATHE_UNROLL
-      for (u32 s = 0; s < S; ++s) {
-        constexpr i64 bytes = sizeof(Block) / Q::subs;
-        const u8 *ahead = reinterpret_cast<const u8 *>(w[s]) + sub * bytes;
+      for (u32 s = 0; s < S; ++s)
         LATHE_UNROLL
-        for (i64 line = 0; fetchesAhead && line < ceilLines(bytes); ++line)
-          prefetch(ahead + prefetchBytes + 64 * line);
-        LATHE_UNROLL
-        for (u32 h = 0; h < H; ++h)
-          addBlock<M>(*w[s], sub, lane + h * width, a, f[s][h]);
-      }
+      for (u32 h = 0; h < H; ++h)
+        addBlock<M>(*w[s], sub, lane + h * width, a, f[s][h]);
       LATHE_UNROLL
       for (u32 s = 0; s < S; ++s)
         ++w[s];
@@ -119,8 +109,6 @@ private:
     for (u32 m = 0; m < M; ++m)
       store(out[s] + m * outStride + lane + h * width, f[s][h][m]);
   }
-
-  static constexpr i64 ceilLines(i64 bytes) { return (bytes + 63) / 64; }
 
   /// Adds 32 k of `width` weight rows to the accumulators of M rows.
   template <u32 M>

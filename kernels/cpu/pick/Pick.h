@@ -61,7 +61,7 @@ template <typename K> struct PickRow {
   using Head = QuantTile<Format::Q8_0>;
   /// Blocks of five and a half lines: fetching ahead took half as long again on
   /// Zen 4.
-  using Coarse = QuantTile<Format::Q5_0, false>;
+  using Coarse = QuantTile<Format::Q5_0>;
   static constexpr i64 blocks = K::k / 32, groups = ceilDivide(K::n, 16);
 
   const PickArgs &args;

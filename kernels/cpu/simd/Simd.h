@@ -34,11 +34,6 @@
 
 namespace lathe::kernels::inline LATHE_ISA {
 
-/// Hints that the cache line of `address` is read soon.
-LATHE_INLINE void prefetch(const void *address) {
-  __builtin_prefetch(address, 0, 3);
-}
-
 /// Tells the CPU that this thread spins.
 LATHE_INLINE void pauseThread() { __builtin_ia32_pause(); }
 

@@ -79,15 +79,11 @@ bool hasWholeGroups(const std::string &name) {
   return name != "llama-odd-sizes";
 }
 
-/// The limit of barriers per layer in a decode step is 5. What is above it
-/// today, and no further: rotation and cache append are a launch of their own;
-/// only norms that become int8 blocks are repeated in every thread instead, and
-/// not those of Gemma that are added.
+/// Barriers of a layer in a step of few rows: before q, k and v, attention, its
+/// output, gate and up, down. Gemma's post-norm at the end of a layer also
+/// starts the next; its first layer waits for the embedding besides.
 u32 mostBarriers(const std::string &name) {
-  bool isInt8 = name == "smollm2" ||
-                (name.starts_with("format-") && !name.ends_with("f16"));
-  bool hasMore = name.starts_with("gemma3-") || name == "llama-odd-sizes";
-  return isInt8 ? 6 : hasMore ? 9 : 8;
+  return name.starts_with("gemma3") ? 6 : 5;
 }
 
 /// Every launch was run by every thread, in the program's order.

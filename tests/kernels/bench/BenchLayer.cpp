@@ -51,8 +51,6 @@ struct Attention {
   static constexpr i64 chunk = 128, window = 0;
   static constexpr f32 softcap = 0;
   using Element = F16;
-  static constexpr u64 layers = 30;
-  static constexpr u64 pageBytes = layers * 3 * 64 * 16 * 2 * 2;
   static constexpr Store store = Store::Q8;
 
   static void run(const StepArgs *args, const void *const *operands, u32 rows,
@@ -65,11 +63,10 @@ struct Attention {
 #define LATHE_STRING(x) LATHE_STRING_OF(x)
 
 extern const BenchLayer layer;
-const BenchLayer layer = {LATHE_STRING(LATHE_ISA),
-                          gemms,
-                          sizeof(gemms) / sizeof(gemms[0]),
-                          {Attention::heads, Attention::kvHeads,
-                           Attention::headDim, Attention::layers,
-                           Attention::pageBytes, Attention::run}};
+const BenchLayer layer = {
+    LATHE_STRING(LATHE_ISA),
+    gemms,
+    sizeof(gemms) / sizeof(gemms[0]),
+    {Attention::heads, Attention::kvHeads, Attention::headDim, Attention::run}};
 
 } // namespace lathe::bench::LATHE_ISA

@@ -19,7 +19,6 @@ struct GemmBench {
 /// Attention of SmolLM2's shape: 9 query heads on 3 of 64, f16 cache.
 struct AttentionBench {
   i64 heads, kvHeads, headDim;
-  u64 layers, pageBytes; ///< Bytes of a page of all layers.
   KernelFunction function;
 };
 

@@ -86,12 +86,14 @@ void runGemm(benchmark::State &state, const GemmBench &bench) {
 void runAttention(benchmark::State &state, const AttentionBench &bench) {
   u32 rows = u32(state.range(0)), depth = u32(state.range(1));
   u32 total = depth + rows, pages = (total + pageTokens - 1) / pageTokens;
-  std::vector<u16> pool(bench.pageBytes / 2 * (pages + 1), 0x2e66);
+  constexpr u64 layers = 30;
+  u64 partBytes = u64(bench.kvHeads * bench.headDim) * pageTokens * 2;
+  std::vector<u16> pool(layers * partBytes * (pages + 1), 0x2e66);
   std::vector<u32> table(pages);
   for (u32 i = 0; i < pages; ++i)
     table[i] = i + 1;
   KvGroupArgs group = {reinterpret_cast<u8 *>(pool.data()), table.data(), pages,
-                       0};
+                       pages + 1};
   std::vector<i32> positions(rows);
   for (u32 i = 0; i < rows; ++i)
     positions[i] = i32(depth + i);
@@ -110,13 +112,13 @@ void runAttention(benchmark::State &state, const AttentionBench &bench) {
   u64 width = u64(bench.heads * bench.headDim);
   std::vector<f32> q(rows * width, 0.1f);
   std::vector<ActivationBlock> out(rows * width / 32);
-  u64 layerBytes = bench.pageBytes / bench.layers, layer = 0;
+  u64 layer = 0, poolPart = partBytes * (pages + 1);
   for (auto _ : state) {
-    const u8 *keys = group.pool + layer * layerBytes;
-    const void *operands[] = {q.data(), keys, keys + layerBytes / 2, nullptr,
+    const u8 *keys = group.pool + 2 * layer * poolPart;
+    const void *operands[] = {q.data(), keys, keys + poolPart, nullptr,
                               out.data()};
     bench.function(&args, operands, list.count, 0, 1);
-    layer = layer + 1 < bench.layers ? layer + 1 : 0;
+    layer = layer + 1 < layers ? layer + 1 : 0;
   }
   f64 pairs = 0;
   for (u32 i = 0; i < rows; ++i)

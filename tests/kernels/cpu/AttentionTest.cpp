@@ -19,7 +19,7 @@ public:
   Conversation(const AttentionCase &shape, u32 sequences, u64 seed)
       : shape(shape), random(seed), plain(sequences), lengths(sequences, 0),
         pages(sequences * tableStride, reservedPage),
-        pool(shape.pageBytes * poolPages) {
+        pool(partOffset * poolPages + 2 * partBytes() * poolPages) {
     // Every slot that no token was written to is NaN, so is page 0.
     std::memset(pool.data(), 0xff, pool.size());
     order.resize(poolPages - 1);
@@ -28,6 +28,7 @@ public:
       std::swap(order[i - 1], order[random.below(u32(i))]);
     group.pool = pool.data();
     group.pageTableStride = tableStride;
+    group.pageCount = poolPages;
     u64 d = u64(shape.headDim);
     qNorm = random.activations(d);
     kNorm = random.activations(d);
@@ -81,8 +82,8 @@ public:
     args.sequenceStarts = starts.data();
 
     Guarded<f32> qOut(rows * heads * d);
-    u8 *keys = pool.data() + keyOffset();
-    u8 *values = keys + kvHeads * d * pageTokens * elementBytes();
+    u8 *keys = pool.data() + partOffset * poolPages;
+    u8 *values = keys + partBytes() * poolPages;
     std::vector<const void *> operands = {q.data(), k.data(), v.data()};
     if (shape.ropePairs > 0)
       operands.push_back(table.data());
@@ -145,6 +146,8 @@ private:
   static constexpr u32 tableStride = 64, poolPages = 200;
   static constexpr i64 maxContext = tableStride * pageTokens;
   static constexpr u32 chunk = 128;
+  /// Of the layer's K in a page.
+  static constexpr u64 partOffset = 64;
 
   struct Plain {
     /// Per KV head [position][headDim] in the cache's dtype.
@@ -155,9 +158,9 @@ private:
     return shape.halfCache ? contract::KvType::F16 : contract::KvType::F32;
   }
   u64 elementBytes() const { return contract::kvElementBytes(type()); }
-  u64 keyOffset() const {
-    return shape.pageBytes -
-           2 * u64(shape.kvHeads * shape.headDim) * pageTokens * elementBytes();
+  /// Bytes of a layer's K, or V, in a page.
+  u64 partBytes() const {
+    return u64(shape.kvHeads * shape.headDim) * pageTokens * elementBytes();
   }
 
   void append(std::vector<u8> &cache, const f32 *values) {

@@ -97,7 +97,6 @@ struct AttentionCase {
   i64 heads, kvHeads, headDim, ropePairs, window;
   bool ropeHalves, qkNorm, halfCache;
   f32 epsilon, qScale, softcap;
-  u64 pageBytes;
   Store store;
   KernelFunction rope;
   KernelFunction ownedRope;

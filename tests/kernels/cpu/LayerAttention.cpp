@@ -12,7 +12,6 @@ struct Grouped {
   static constexpr f32 epsilon = 0, qScale = 0.125f, softcap = 0;
   static constexpr i64 chunk = 128, window = 0;
   using Element = F16;
-  static constexpr u64 pageBytes = 3 * 64 * 16 * 2 * 2 + 256;
   static constexpr Store store = Store::Q8;
 };
 
@@ -24,7 +23,6 @@ struct Windowed {
   static constexpr f32 epsilon = 1e-6f, qScale = 0.25f, softcap = 5;
   static constexpr i64 chunk = 128, window = 150;
   using Element = F32;
-  static constexpr u64 pageBytes = 80 * 16 * 4 * 2;
   static constexpr Store store = Store::F32;
 };
 
@@ -36,7 +34,6 @@ struct Narrow {
   static constexpr f32 epsilon = 0, qScale = 1, softcap = 0;
   static constexpr i64 chunk = 128, window = 5;
   using Element = F16;
-  static constexpr u64 pageBytes = 2 * 32 * 16 * 2 * 2;
   static constexpr Store store = Store::Q8;
 };
 
@@ -48,7 +45,6 @@ struct Single {
   static constexpr f32 epsilon = 1e-5f, qScale = 0.5f, softcap = 0;
   static constexpr i64 chunk = 128, window = 0;
   using Element = F16;
-  static constexpr u64 pageBytes = 20 * 16 * 2 * 2;
   static constexpr Store store = Store::F32;
 };
 
@@ -71,7 +67,6 @@ template <typename K> constexpr AttentionCase describe(const char *name) {
           K::epsilon,
           K::qScale,
           K::softcap,
-          K::pageBytes,
           K::store,
           Entries<K>::rope,
           Entries<K>::ownedRope,

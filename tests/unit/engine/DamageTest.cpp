@@ -229,7 +229,7 @@ TEST_F(DamagedEngine, OtherAbiCanBeInspectedButNotRun) {
   for (const std::string &message :
        {chosen.error().message, loaded.error().message})
     EXPECT_THAT(message, AllOf(HasSubstr("abi.lathe: "),
-                               HasSubstr("step ABI 77, expected 1"),
+                               HasSubstr("step ABI 77, expected 2"),
                                HasSubstr("compile the model again")));
 }
 

@@ -12,9 +12,12 @@ using namespace lathe::runtime;
 namespace {
 
 bool isZero(const PagePool &pool, PageId page) {
-  const u8 *bytes = pool.page(page);
-  return std::all_of(bytes, bytes + pool.pageBytes(),
-                     [](u8 b) { return b == 0; });
+  return std::all_of(pool.strips().begin(), pool.strips().end(),
+                     [&](const KvStrip &strip) {
+                       const u8 *bytes = pool.at(page, strip);
+                       return std::all_of(bytes, bytes + strip.bytes,
+                                          [](u8 b) { return b == 0; });
+                     });
 }
 
 TEST(PagePool, GivesEachPageOnceAndThenNone) {
@@ -37,14 +40,41 @@ TEST(PagePool, PagesAreZeroedAndTheReservedOneStaysZero) {
           .value();
   PageId id = pool.allocate();
   EXPECT_TRUE(isZero(pool, id));
-  std::memset(pool.page(id), 7, 640);
+  const KvStrip &whole = pool.strips().front();
+  std::memset(pool.at(id, whole), 7, 640);
   pool.release(id);
-  EXPECT_EQ(pool.page(id)[639], 0xff);
+  EXPECT_EQ(pool.at(id, whole)[639], 0xff);
   EXPECT_EQ(pool.allocate(), id);
   EXPECT_TRUE(isZero(pool, id));
   EXPECT_TRUE(isZero(pool, reservedPage));
-  EXPECT_EQ(pool.page(reservedPage), pool.base());
-  EXPECT_EQ(pool.page(2), pool.base() + 1280);
+  EXPECT_EQ(pool.at(reservedPage, whole), pool.base());
+  EXPECT_EQ(pool.at(2, whole), pool.base() + 1280);
+}
+
+TEST(PagePool, StripsOfNeighboursLieSideBySide) {
+  std::vector<KvStrip> strips = {{0, 64}, {64, 128}, {256, 64}};
+  auto pool =
+      PagePool::create(
+          {.pageBytes = 320, .strips = strips, .pages = 3, .poisonFreed = true})
+          .value();
+  PageId a = pool.allocate(), b = pool.allocate(), c = pool.allocate();
+  EXPECT_EQ(pool.at(2, strips[0]), pool.base() + 2 * 64);
+  EXPECT_EQ(pool.at(2, strips[1]), pool.base() + 4 * 64 + 2 * 128);
+  EXPECT_EQ(pool.at(3, strips[2]), pool.base() + 4 * 256 + 3 * 64);
+  for (const KvStrip &strip : strips) {
+    std::memset(pool.at(a, strip), 1, strip.bytes);
+    std::memset(pool.at(c, strip), 3, strip.bytes);
+  }
+  pool.copy(b, a);
+  pool.release(a);
+  for (const KvStrip &strip : strips)
+    for (u64 i = 0; i < strip.bytes; ++i) {
+      ASSERT_EQ(pool.at(a, strip)[i], 0xff);
+      ASSERT_EQ(pool.at(b, strip)[i], 1);
+      ASSERT_EQ(pool.at(c, strip)[i], 3);
+    }
+  EXPECT_EQ(pool.allocate(), a);
+  EXPECT_TRUE(isZero(pool, a));
 }
 
 TEST(PagePool, CountsReferences) {
@@ -92,6 +122,11 @@ TEST(PagePool, RandomWorkLosesNoPage) {
 }
 
 TEST(PagePool, ImpossibleSizesAreErrors) {
+  EXPECT_EQ(
+      PagePool::create({.pageBytes = 64, .strips = {{32, 33}}, .pages = 1})
+          .error()
+          .kind,
+      ErrorKind::InvalidInput);
   EXPECT_EQ(PagePool::create({.pageBytes = 0, .pages = 1}).error().kind,
             ErrorKind::InvalidInput);
   EXPECT_EQ(PagePool::create({.pageBytes = 64, .pages = 0}).error().kind,

@@ -136,14 +136,15 @@ TEST(SequenceCache, ForkCopiesOnWrite) {
   auto cache = makeCache({full}, {8});
   SequenceCache a(*cache, 128);
   ASSERT_TRUE(a.extend(20).has_value());
-  std::memset(cache->pool(0).page(a.pages(0)[1]), 5, bytesPerPage);
+  const KvStrip &whole = cache->pool(0).strips().front();
+  std::memset(cache->pool(0).at(a.pages(0)[1], whole), 5, bytesPerPage);
   SequenceCache b = a.fork();
   EXPECT_EQ(cache->pool(0).usedPages(), 2u);
   ASSERT_TRUE(b.extend(1).has_value());
   EXPECT_EQ(cache->pool(0).usedPages(), 3u);
   EXPECT_EQ(a.pages(0)[0], b.pages(0)[0]);
   EXPECT_NE(a.pages(0)[1], b.pages(0)[1]);
-  EXPECT_EQ(cache->pool(0).page(b.pages(0)[1])[100], 5);
+  EXPECT_EQ(cache->pool(0).at(b.pages(0)[1], whole)[100], 5);
   ASSERT_TRUE(a.extend(1).has_value()); // now its own: no copy
   EXPECT_EQ(cache->pool(0).usedPages(), 3u);
 
