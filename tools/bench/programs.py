@@ -79,17 +79,17 @@ def peer_folder(*options: str) -> pathlib.Path:
 
 
 def q4_0_copy(program: pathlib.Path, model: pathlib.Path) -> pathlib.Path:
-    """The model in Q4_0 throughout, from the cache or made now."""
+    """The model in llama-quantize's Q4_0, from the cache or made now."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     folder = pathlib.Path(cache) / "lathe/peer/models"
     folder.mkdir(parents=True, exist_ok=True)
     state = model.stat()
-    target = folder / f"{model.stem}.{state.st_size}-{state.st_mtime_ns}.Q4_0.gguf"
+    target = folder / f"{model.stem}.{state.st_size}-{state.st_mtime_ns}.mixed-Q4_0.gguf"
     if target.exists():
         return target
     part = target.with_suffix(".part")
     print("against_llama: making a Q4_0 copy for llama.cpp", file=sys.stderr)
-    command = [program, "--allow-requantize", "--pure", model, part, "Q4_0"]
+    command = [program, "--allow-requantize", model, part, "Q4_0"]
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
     if done.returncode:
         part.unlink(missing_ok=True)
