@@ -30,7 +30,7 @@ print(json.dumps([
 """
 QUANTIZE = """#!/bin/sh
 for last; do before=$out; out=$last; done
-cp "$3" "$before"
+cp "$2" "$before"
 """
 NOTHING = "#!/bin/sh\n"
 

@@ -54,7 +54,7 @@ print(f"|{pp:6} | {tg:6} | {b:4} | 1 | 7.388 | 4.33 | 3.810 | {b * 10:8.2f} | 1 
 """
 QUANTIZE = """#!/bin/sh
 for last; do before=$out; out=$last; done
-cp "$3" "$before"
+cp "$2" "$before"
 """
 
 
