@@ -98,12 +98,8 @@ private:
   u64 end = 0;
 };
 
-Operand arena(u32 slot, Role role) {
-  return {Space::Arena, role, slot, 0};
-}
-Operand kv(u32 group, Role role) {
-  return {Space::Kv, role, group, 0};
-}
+Operand arena(u32 slot, Role role) { return {Space::Arena, role, slot, 0}; }
+Operand kv(u32 group, Role role) { return {Space::Kv, role, group, 0}; }
 
 /// One row at position 5 and two at 0 and 1; logits of two rows.
 const StepShape threeRows = {.sequences = {{5, 1}, {0, 2}}, .headRows = 2};
