@@ -65,8 +65,9 @@ private:
     Step &other = steps[waited];
     if (!few || !other.replicated)
       return true;
-    // Each thread reads its own copy; but what the replicated launch reads must
-    // not be overwritten while another thread is still in it.
+    // Each thread reads its own copy, of the KV cache what it wrote itself; but
+    // what the replicated launch reads must not be overwritten while another
+    // thread is still in it.
     for (auto [buffer, info] :
          llvm::zip(step.launch.getBuffers(), step.kernel.operandInfos()))
       if (info.role != Role::Read && sharesMemory(other, buffer))

@@ -23,8 +23,8 @@ struct TargetInfo {
   int64_t pairRows = 16;
   /// Columns that one thread owns as a whole: what may be stored as q8 blocks.
   int64_t columnUnit = 32;
-  /// Whether short rowwise launches may be repeated by every thread instead of
-  /// being shared.
+  /// Whether in short steps every thread may do rowwise launches for itself
+  /// instead of sharing them, and prepare what its own attention reads.
   bool replicateRowwise = true;
 
   friend bool operator==(const TargetInfo &, const TargetInfo &) = default;

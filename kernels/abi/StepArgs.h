@@ -39,8 +39,8 @@ inline constexpr u32 reservedPage = 0;
 /// Most rows of one call of `head` or `pick`.
 inline constexpr u32 maxHeadRows = 32;
 
-/// Up to this many rows a `replicated` rowwise launch is done by every thread
-/// for itself, without a barrier.
+/// Up to this many rows a `replicated` launch is done by every thread for
+/// itself, without a barrier.
 inline constexpr u32 maxReplicatedRows = 4;
 
 /// 32 consecutive values of one activation row, quantized to int8
