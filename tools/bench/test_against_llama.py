@@ -2,13 +2,9 @@
 """Tests tools/bench/against_llama with stand-ins for lathe and llama.cpp."""
 
 import json
-import os
-import pathlib
-import subprocess
-import tempfile
 import unittest
 
-SCRIPT = pathlib.Path(__file__).resolve().parent / "against_llama"
+from stand_ins import StandIns
 
 # Each call of a stand-in counts up, so that figures differ from call to call.
 LATHE = """#!/usr/bin/env python3
@@ -28,40 +24,21 @@ print(json.dumps([
   {"n_prompt": 64, "n_gen": 0, "n_depth": 0, "avg_ts": 50.0},
   {"n_prompt": 0, "n_gen": 8, "n_depth": 0, "avg_ts": speed}]))
 """
-QUANTIZE = """#!/bin/sh
-for last; do before=$out; out=$last; done
-cp "$2" "$before"
-"""
 NOTHING = "#!/bin/sh\n"
 
 
-class AgainstLlama(unittest.TestCase):
+class AgainstLlama(StandIns):
     def setUp(self):
-        self._folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self._folder.cleanup)
-        self.root = pathlib.Path(self._folder.name)
-        bin_folder = self.root / "peer/bin"
-        bin_folder.mkdir(parents=True)
+        super().setUp()
         self.write("lathe", LATHE)
         self.write("peer/bin/llama-bench", BENCH)
-        self.write("peer/bin/llama-quantize", QUANTIZE)
         self.write("peer/bin/llama-perplexity", NOTHING)
         self.write("peer/bin/llama-batched-bench", NOTHING)
-        self.write("peer/bin/libllama.so", "")
         self.write("model.gguf", "")
 
-    def write(self, name, text):
-        path = self.root / name
-        path.write_text(text)
-        path.chmod(0o755)
-
     def run_script(self, *more):
-        environment = dict(os.environ)
-        environment["LATHE_PEER_DIR"] = str(self.root / "peer")
-        environment["XDG_CACHE_HOME"] = str(self.root / "cache")
-        command = [SCRIPT, self.root / "model.gguf", "--lathe", self.root / "lathe"]
-        command += ["-p", "64", "-n", "8", "--pairs", "3", *more]
-        return subprocess.run(command, capture_output=True, text=True, env=environment)
+        words = ["-p", "64", "-n", "8", "--pairs", "3", *more]
+        return self.against_llama(self.root / "model.gguf", *words)
 
     def test_medians_and_ratios(self):
         out = self.root / "out.json"

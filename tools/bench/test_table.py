@@ -2,9 +2,7 @@
 """Tests against_llama --table with stand-ins for lathe and the peers."""
 
 import json
-import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -15,6 +13,7 @@ sys.path[:0] = [str(HERE), str(HERE.parents[1] / "tests/golden/seeded")]
 import gguf_file  # noqa: E402
 import model_bytes  # noqa: E402
 import table_rows  # noqa: E402
+from stand_ins import StandIns  # noqa: E402
 from table_rows import Bar, Row  # noqa: E402
 
 # A step of B rows takes 4 + B ms; the weights alone would allow 5000 tokens/s.
@@ -52,10 +51,6 @@ assert after("-c") == b * (pp + tg)
 print("|    PP |     TG |    B |   N_KV |   T_PP s | S_PP t/s |   T_TG s | S_TG t/s |")
 print(f"|{pp:6} | {tg:6} | {b:4} | 1 | 7.388 | 4.33 | 3.810 | {b * 10:8.2f} | 1 | 2 |")
 """
-QUANTIZE = """#!/bin/sh
-for last; do before=$out; out=$last; done
-cp "$2" "$before"
-"""
 
 
 def write_model(path, arch="llama", head=True, kind=0, extra=()):
@@ -71,15 +66,13 @@ def write_model(path, arch="llama", head=True, kind=0, extra=()):
     gguf_file.write(path, metadata, tensors)
 
 
-class Table(unittest.TestCase):
+class Table(StandIns):
     def setUp(self):
-        self._folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self._folder.cleanup)
-        self.root = pathlib.Path(self._folder.name)
+        super().setUp()
         write_model(self.root / "model.gguf", kind=8, head=False)
         self.weights = model_bytes.read(self.root / "model.gguf").weights
+        (self.root / "ik").mkdir()
         for folder in ("peer/bin", "ik"):
-            (self.root / folder).mkdir(parents=True)
             self.write(f"{folder}/llama-bench", BENCH)
             self.write(f"{folder}/llama-batched-bench", BATCHED)
         # ik_llama.cpp prints its table to stderr and logs where it runs.
@@ -88,22 +81,11 @@ class Table(unittest.TestCase):
         noisy += "assert '-rtr' in sys.argv and '-fa' not in sys.argv\n"
         self.write("ik/llama-batched-bench", noisy)
         self.write("lathe", LATHE.replace("WEIGHTS", str(self.weights)))
-        self.write("peer/bin/llama-quantize", QUANTIZE)
         self.write("peer/bin/llama-perplexity", "")
-        self.write("peer/bin/libllama.so", "")
-
-    def write(self, name, text):
-        path = self.root / name
-        path.write_text(text)
-        path.chmod(0o755)
 
     def run_script(self, *more):
-        environment = dict(os.environ)
-        environment["LATHE_PEER_DIR"] = str(self.root / "peer")
-        environment["XDG_CACHE_HOME"] = str(self.root / "cache")
-        command = [HERE / "against_llama", "--table", self.root / "model.gguf"]
-        command += ["--lathe", self.root / "lathe", "--pairs", "2", *more]
-        return subprocess.run(command, capture_output=True, text=True, env=environment)
+        words = ["--table", self.root / "model.gguf", "--pairs", "2", *more]
+        return self.against_llama(*words)
 
     def result(self, *more):
         out = self.root / "out.json"

@@ -2,13 +2,12 @@
 // the folder that holds them: over the positions of real text, for every kind
 // of request, on every ISA layer that this CPU runs.
 #include "runtime/sample/Pick.h"
+#include "tests/e2e/real/GoldenModel.h"
 #include "tests/e2e/support/Evaluate.h"
 #include "tests/unit/support/TempDir.h"
 
 #include <cstring>
-#include <fstream>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 using namespace lathe;
 using namespace lathe::runtime;
@@ -17,18 +16,6 @@ using namespace lathe::tests;
 namespace {
 
 constexpr u32 length = 512;
-
-/// The ids of the golden prompts and their continuations, one after the other.
-std::vector<i32> textOf(const nlohmann::json &golden) {
-  std::vector<i32> tokens;
-  while (tokens.size() < length)
-    for (const auto &prompt : golden.at("prompts"))
-      for (const char *part : {"ids", "greedy"})
-        for (const auto &id : prompt.at(part))
-          tokens.push_back(id.get<i32>());
-  tokens.resize(length);
-  return tokens;
-}
 
 /// Requests of every kind; what they point to.
 struct Requests {
@@ -111,20 +98,14 @@ void check(const LoadedEngine &engine, std::span<const i32> tokens, u32 stride,
 }
 
 TEST_P(RealPickTest, EqualsTheDefinition) {
-  std::ifstream in(std::string("tests/golden/golden/") + GetParam() + ".json");
-  nlohmann::json golden = nlohmann::json::parse(in);
-  auto file = golden.at("model").get<std::string>();
-  const char *folder = std::getenv("LATHE_MODELS");
-  std::string path = folder ? std::string(folder) + "/" + file : "";
-  if (!std::filesystem::exists(path))
-    GTEST_SKIP() << "SKIPPED, NOT TESTED: set LATHE_MODELS to the folder that "
-                    "holds "
-                 << file;
+  GoldenModel model(GetParam());
+  if (!model.missing.empty())
+    GTEST_SKIP() << model.missing;
   TempDir temp;
   std::vector<std::string> isas = nativeIsas();
-  auto compiled = compileModel(path, temp.path("x.lathe"), isas, "f16");
+  auto compiled = compileModel(model.path, temp.path("x.lathe"), isas, "f16");
   ASSERT_TRUE(compiled.has_value()) << compiled.error().message;
-  std::vector<i32> tokens = textOf(golden);
+  std::vector<i32> tokens = model.text(length);
   for (const std::string &isa : isas) {
     SCOPED_TRACE("cpu:" + isa);
     auto engine = loadEngine(temp.path("x.lathe"), isa);

@@ -1,13 +1,12 @@
 // The two real models, if LATHE_MODELS names the folder that holds them: the
 // same bits in any manner of evaluation, and llama.cpp's ids where rounding
 // does not decide.
+#include "tests/e2e/real/GoldenModel.h"
 #include "tests/e2e/support/Evaluate.h"
 #include "tests/unit/support/TempDir.h"
 
 #include <cstring>
-#include <fstream>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 using namespace lathe;
 using namespace lathe::tests;
@@ -24,29 +23,16 @@ struct Model {
 class RealModelTest : public testing::TestWithParam<Model> {};
 
 TEST_P(RealModelTest, BitsAndIds) {
-  std::ifstream in(std::string("tests/golden/golden/") + GetParam().golden +
-                   ".json");
-  nlohmann::json golden = nlohmann::json::parse(in);
-  auto file = golden.at("model").get<std::string>();
-  const char *folder = std::getenv("LATHE_MODELS");
-  std::string path = folder ? std::string(folder) + "/" + file : "";
-  if (!std::filesystem::exists(path))
-    GTEST_SKIP() << "SKIPPED, NOT TESTED: set LATHE_MODELS to the folder that "
-                    "holds "
-                 << file;
+  GoldenModel model(GetParam().golden);
+  if (!model.missing.empty())
+    GTEST_SKIP() << model.missing;
   TempDir temp;
   std::vector<std::string> isas = nativeIsas();
-  auto compiled = compileModel(path, temp.path("x.lathe"), isas, "f16");
+  auto compiled = compileModel(model.path, temp.path("x.lathe"), isas, "f16");
   ASSERT_TRUE(compiled.has_value()) << compiled.error().message;
 
   // Longer than Gemma's window of 512.
-  std::vector<i32> tokens;
-  while (tokens.size() < 640)
-    for (const auto &prompt : golden.at("prompts"))
-      for (const char *part : {"ids", "greedy"})
-        for (const auto &id : prompt.at(part))
-          tokens.push_back(id.get<i32>());
-  tokens.resize(640);
+  std::vector<i32> tokens = model.text(640);
   constexpr u32 skip = 620, few = 20;
 
   auto best = loadEngine(temp.path("x.lathe"), isas.back());
@@ -90,7 +76,7 @@ TEST_P(RealModelTest, BitsAndIds) {
   }
 
   size_t equal = 0, peerEqual = 0;
-  for (const auto &prompt : golden.at("prompts")) {
+  for (const auto &prompt : model.golden.at("prompts")) {
     SCOPED_TRACE(prompt.at("name").get<std::string>());
     auto wanted = prompt.at("greedy").get<std::vector<i32>>();
     auto gaps = prompt.at("gaps").get<std::vector<f64>>();
