@@ -75,11 +75,21 @@ template <typename K> struct RopeAppendRun {
   const StepArgs *args;
   const void *const *operands;
 
+  using Entry = RopeEntry<pairs>;
+
+  /// The table's entry for a row's position.
+  Entry entryOf(i64 row) const {
+    const f32 *at = nullptr;
+    if constexpr (pairs > 0)
+      at = static_cast<const f32 *>(operands[tableAt]) +
+           i64(args->positions[row]) * pairs * 2;
+    return Entry(at);
+  }
+
   /// Writes the queries of a row that read this KV head.
-  void prepareQueries(i64 row, i64 kvHead) const {
+  void prepareQueries(i64 row, i64 kvHead, const Entry &entry) const {
     const f32 *q = static_cast<const f32 *>(operands[0]);
     f32 *out = static_cast<f32 *>(const_cast<void *>(operands[poolAt + 2]));
-    RopeEntry<pairs> entry(entryOf(row));
     alignas(64) f32 head[padded] = {};
     for (i64 h = kvHead * perKv; h < (kvHead + 1) * perKv; ++h) {
       i64 offset = (row * K::heads + h) * headDim;
@@ -92,7 +102,7 @@ template <typename K> struct RopeAppendRun {
   }
 
   /// Writes a row's K and V of one head into its page.
-  void append(i64 row, i64 kvHead) const {
+  void append(i64 row, i64 kvHead, const Entry &entry) const {
     const f32 *k = static_cast<const f32 *>(operands[1]);
     const f32 *v = static_cast<const f32 *>(operands[2]);
     i64 position = args->positions[row];
@@ -106,7 +116,7 @@ template <typename K> struct RopeAppendRun {
       for (i64 d = 0; d < padded; d += width)
         Cache::put(converted + d, load<Floats>(head + d));
     };
-    prepare(k + offset, normAt + 1, RopeEntry<pairs>(entryOf(row)), head);
+    prepare(k + offset, normAt + 1, entry, head);
     convert();
     Type *keys = const_cast<Type *>(headInPage<typename K::Element, headDim>(
         group, operands[poolAt], page, kvHead));
@@ -121,16 +131,8 @@ template <typename K> struct RopeAppendRun {
   }
 
 private:
-  const f32 *entryOf(i64 row) const {
-    if constexpr (pairs == 0)
-      return nullptr;
-    return static_cast<const f32 *>(operands[tableAt]) +
-           i64(args->positions[row]) * pairs * 2;
-  }
-
   /// A head, normed and rotated.
-  void prepare(const f32 *from, u32 norm, const RopeEntry<pairs> &entry,
-               f32 *head) const {
+  void prepare(const f32 *from, u32 norm, const Entry &entry, f32 *head) const {
     __builtin_memcpy(head, from, headDim * sizeof(f32));
     if constexpr (K::qkNorm)
       normHead<headDim>(head, static_cast<const f32 *>(operands[norm]),
@@ -147,8 +149,10 @@ void ropeAppend(const StepArgs *args, const void *const *operands, u32 rows,
   RopeAppendRun<K> run = {args, operands};
   Range range = splitEvenly(i64(rows) * K::kvHeads, thread, threads);
   for (i64 at = range.begin; at < range.end; ++at) {
-    run.prepareQueries(at / K::kvHeads, at % K::kvHeads);
-    run.append(at / K::kvHeads, at % K::kvHeads);
+    i64 row = at / K::kvHeads, kvHead = at % K::kvHeads;
+    auto entry = run.entryOf(row);
+    run.prepareQueries(row, kvHead, entry);
+    run.append(row, kvHead, entry);
   }
 }
 
@@ -166,13 +170,14 @@ void ropeAppendOwned(const StepArgs *args, const void *const *operands, u32,
       [&](i64 at, i64 kvHead) {
         const AttentionWork &item = args->attentionWork[K::group].items[at];
         for (i64 row = 0; row < i64(item.rowCount); ++row)
-          run.prepareQueries(i64(item.firstRow) + row, kvHead);
+          run.prepareQueries(item.firstRow + row, kvHead,
+                             run.entryOf(item.firstRow + row));
         i64 begin = i64(item.firstChunk) * K::chunk;
         i64 end = begin + i64(item.chunkCount) * K::chunk;
         for (i64 row = args->sequenceStarts[item.sequence];
              row < i64(args->sequenceStarts[item.sequence + 1]); ++row)
           if (args->positions[row] >= begin && args->positions[row] < end)
-            run.append(row, kvHead);
+            run.append(row, kvHead, run.entryOf(row));
       });
 }
 
