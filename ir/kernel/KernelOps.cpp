@@ -444,8 +444,8 @@ int64_t ContractKernelOp::macsPerRow() {
 LogicalResult ProgramOp::verify() {
   int64_t index = 0;
   for (auto launch : getBody().front().getOps<LaunchOp>()) {
-    if (launch.getWaits())
-      for (int64_t wait : *launch.getWaits())
+    if (std::optional<ArrayRef<int64_t>> waits = launch.getWaits())
+      for (int64_t wait : *waits)
         if (wait < 0 || wait >= index)
           return launch.emitOpError("is launch ")
                  << index << " and cannot wait for launch " << wait;
