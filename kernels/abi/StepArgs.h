@@ -136,15 +136,15 @@ inline constexpr u32 pickStateBytes = 1088;
 /// How to pick a token from one row of logits; `pickFromLogits` in
 /// runtime/sample is the definition. `pick` wants the ids of the edits rising.
 struct PickArgs {
-  f32 temperature; ///< 0: the argmax.
-  f32 minP;        ///< 0: off.
-  u32 topK;        ///< 0: off.
-  u32 position;    ///< With `seed`, the key of the noise.
-  u64 seed;
-  const PickEdit *edits;
-  u64 editCount;
+  f32 temperature = 0; ///< 0: the argmax.
+  f32 minP = 0;        ///< 0: off.
+  u32 topK = 0;        ///< 0: off.
+  u32 position = 0;    ///< With `seed`, the key of the noise.
+  u64 seed = 0;
+  const PickEdit *edits = nullptr;
+  u64 editCount = 0;
   /// One bit per token id, or null if every token is allowed.
-  const u32 *allowed;
+  const u32 *allowed = nullptr;
 };
 
 struct PickResult {
@@ -153,7 +153,7 @@ struct PickResult {
   f32 logit;
   /// 16-row groups of the head that `pick` had to compute exactly; many make it
   /// slower than `head`. 0 from pickFromLogits.
-  u32 exactGroups;
+  u32 exactGroups = 0;
 };
 
 /// Everything a step reads and writes.
