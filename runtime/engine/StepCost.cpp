@@ -23,7 +23,7 @@ bool isMatrix(const fb::Weight &weight) {
 }
 
 u64 elementBytes(const fb::KvGroup &group) {
-  return viewOf(group.dtype()) == "f16" ? sizeof(u16) : sizeof(f32);
+  return kvElementBytes(viewOf(group.dtype()));
 }
 
 /// Keys of a group that a row at `position` sees, its own included.

@@ -31,6 +31,12 @@ inline std::string_view viewOf(const flatbuffers::String *text) {
               : std::string_view();
 }
 
+/// Bytes of an element of the KV cache by its dtype's name; 0 for an unknown
+/// one, which no valid manifest has.
+inline uint64_t kvElementBytes(std::string_view dtype) {
+  return dtype == "f16" ? 2 : dtype == "f32" ? 4 : 0;
+}
+
 /// The names in a list separated by single spaces.
 std::vector<std::string> splitNames(std::string_view list);
 

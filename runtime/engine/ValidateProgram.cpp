@@ -34,11 +34,6 @@ bool isAligned(Checker &check, std::string_view item,
          check.invalid("{}: its entries are not aligned to 8 bytes", item);
 }
 
-/// Bytes of an element of the cache; 0 for an unknown type.
-uint64_t kvElementBytes(std::string_view dtype) {
-  return dtype == "f16" ? 2 : dtype == "f32" ? 4 : 0;
-}
-
 /// K and V of all layers lie in the page, apart from each other.
 bool checkPage(Checker &check, const fb::KvGroup &group) {
   auto bytes = checkedMul<uint64_t>(uint64_t(pageTokens) * group.kv_heads() *

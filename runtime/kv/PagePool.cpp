@@ -27,7 +27,6 @@ Result<PagePool> PagePool::create(const Options &options) {
     return failFrom(memory);
   PagePool pool;
   pool.memory = std::move(*memory);
-  pool.bytesPerPage = options.pageBytes;
   pool.parts = options.strips;
   if (pool.parts.empty())
     pool.parts = {{0, options.pageBytes}};

@@ -67,7 +67,6 @@ public:
 
   /// For KvGroupArgs::pool.
   u8 *base() const { return memory.data(); }
-  u64 pageBytes() const { return bytesPerPage; }
   u32 totalPages() const { return total; }
   u32 freePages() const { return total - used; }
   u32 usedPages() const { return used; }
@@ -83,7 +82,6 @@ private:
 
   MemoryRegion memory;
   std::vector<KvStrip> parts;
-  u64 bytesPerPage = 0;
   u32 total = 0;
   u32 used = 0;
   bool poisonFreed = false;

@@ -1,4 +1,5 @@
 #include "runtime/sample/Pick.h"
+#include "kernels/sample/Edit.h"
 #include "runtime/sample/LogitMath.h"
 #include "runtime/sample/Noise.h"
 
@@ -150,8 +151,7 @@ Result<PickResult> pickFromLogits(std::span<const f32> row,
     for (u64 i = 0; i < args.editCount; ++i) {
       const PickEdit &edit = args.edits[i];
       f32 &logit = scratch.edited[u32(edit.token)];
-      logit = logit > 0 ? logit / edit.factor : logit * edit.factor;
-      logit = logit + edit.addend;
+      logit = kernels::applyEdit(edit, logit);
     }
     if (args.allowed)
       for (u64 i = 0; i < row.size(); ++i)

@@ -21,7 +21,7 @@ LoadedEngine::load(std::shared_ptr<const Engine> engine, std::string_view isa) {
 /// A strip for each head's K and V in each layer.
 static std::vector<KvStrip> stripsOf(const fb::KvGroup &group) {
   u64 bytes = u64(pageTokens) * group.head_dim() *
-              (viewOf(group.dtype()) == "f32" ? 4 : 2);
+              kvElementBytes(viewOf(group.dtype()));
   std::vector<KvStrip> strips;
   for (const auto *offsets : {group.k_offsets(), group.v_offsets()})
     for (u64 offset : *offsets)

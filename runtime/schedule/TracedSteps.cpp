@@ -3,10 +3,10 @@
 #include "runtime/device/CpuBudget.h"
 #include "runtime/device/Memory.h"
 #include "runtime/engine/Validate.h"
+#include "runtime/schedule/AnyToken.h"
 #include "runtime/support/Checked.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace lathe::runtime {
 namespace {
@@ -15,12 +15,6 @@ namespace {
 constexpr u32 fillRows = 512;
 
 u64 timeStamp() { return __builtin_ia32_rdtsc(); }
-
-/// Any token will do, but not always the same one.
-i32 tokenAt(u32 sequence, u32 position, u32 vocab) {
-  u32 mixed = (sequence * 40503u + position) * 2654435761u;
-  return i32((mixed >> 8) % vocab);
-}
 
 } // namespace
 
@@ -88,7 +82,7 @@ TracedSteps::create(std::shared_ptr<const LoadedEngine> engine,
   for (u32 s = 0; s < options.sequences; ++s) {
     steps->sequences.emplace_back(*steps->cache, u32(context));
     for (u32 row = 0; row < options.rows; ++row)
-      steps->tokens.push_back(tokenAt(s, options.depth + row, vocab));
+      steps->tokens.push_back(anyToken(s, options.depth + row, vocab));
     steps->headRows.push_back((s + 1) * options.rows - 1);
   }
   for (u32 s = 0; s < options.sequences; ++s)
@@ -109,7 +103,7 @@ Result<void> TracedSteps::extendAll(u32 rows) {
 Result<void> TracedSteps::prepare(const std::function<bool(u32)> &stop) {
   std::vector<i32> text(options.depth);
   for (u32 i = 0; i < options.depth; ++i)
-    text[i] = tokenAt(0, i, executor->stepProgram().vocab);
+    text[i] = anyToken(0, i, executor->stepProgram().vocab);
   for (u32 done = 0; done < options.depth && !(stop && stop(done));) {
     u32 count =
         std::min({options.depth - done, executor->capacities().rows, fillRows});

@@ -1,5 +1,6 @@
 #include "tools/lathe/BenchMeasure.h"
 
+#include "runtime/schedule/AnyToken.h"
 #include "tools/lathe/Interrupt.h"
 
 #include <algorithm>
@@ -50,11 +51,8 @@ Result<Measurement> BenchRunner::measure(const BenchCase &test, u32 repetitions,
                      spreadOf(lastSteps).median};
 }
 
-/// Any token will do; the same one at a position each time, so that a depth is
-/// evaluated once.
 i32 BenchRunner::tokenAt(u32 position) const {
-  u32 mixed = position * 2654435761u;
-  return i32((mixed >> 8) % session.vocab());
+  return runtime::anyToken(0, position, session.vocab());
 }
 
 std::vector<i32> BenchRunner::tokensFrom(u32 position, u32 count) const {

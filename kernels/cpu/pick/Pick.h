@@ -20,6 +20,7 @@
 #include "kernels/cpu/Math.h"
 #include "kernels/cpu/gemm/Gemm.h"
 #include "kernels/cpu/pick/State.h"
+#include "kernels/sample/Edit.h"
 #include "kernels/sample/Noise.h"
 
 namespace lathe::kernels::inline LATHE_ISA {
@@ -51,16 +52,9 @@ inline bool isCovered(const PickArgs &args) {
   return true;
 }
 
-inline f32 applyEdit(const PickEdit &edit, f32 logit) {
-  f32 scaled = logit > 0 ? logit / edit.factor : logit * edit.factor;
-  return scaled + edit.addend;
-}
-
 /// One row, in one thread.
 template <typename K> struct PickRow {
   using Head = QuantTile<Format::Q8_0>;
-  /// Blocks of five and a half lines: fetching ahead took half as long again on
-  /// Zen 4.
   using Coarse = QuantTile<Format::Q5_0>;
   static constexpr i64 blocks = K::k / 32, groups = ceilDivide(K::n, 16);
 
