@@ -113,6 +113,6 @@ void passes::formPick(ModuleOp module, KernelTable &kernels) {
   inside.create<LaunchOp>(loc, symbol,
                           ValueRange{operands[0], operands[1], values, errors,
                                      operands.back(), state, picked},
-                          DenseI64ArrayAttr());
+                          /*wanted=*/UnitAttr(), DenseI64ArrayAttr());
   replaced.erase();
 }

@@ -106,5 +106,6 @@ Value ProgramEmitter::stepBuffer(StepBuffer kind) {
 
 void ProgramEmitter::launch(Location loc, FlatSymbolRefAttr kernel,
                             ValueRange operands) {
-  builder.create<LaunchOp>(loc, kernel, operands, DenseI64ArrayAttr());
+  builder.create<LaunchOp>(loc, kernel, operands, /*wanted=*/UnitAttr(),
+                           DenseI64ArrayAttr());
 }

@@ -137,6 +137,34 @@ def FormKernels : Pass<"form-kernels", "::mlir::ModuleOp"> {
                            "::mlir::math::MathDialect"];
 }
 
+def SkipUnwantedRows : Pass<"skip-unwanted-rows", "::mlir::ModuleOp"> {
+  let summary = "What only hidden states need runs for the wanted rows alone";
+  let description = [{
+    A prompt's rows are there for their keys and values; of most of them nobody
+    reads the hidden state. Launches of `body` are marked `wanted` from its end
+    backwards, as long as each row of their results depends on the same row of
+    what they read and only wanted launches read those results. In the last
+    layer that leaves what leads to its keys and values for all rows.
+
+    Before:
+    ```mlir
+    kernel.launch @rope(%q, %k, %v, %kp, %vp, %qr)
+    kernel.launch @attention(%qr, %kp, %vp, %partials, %a)
+    kernel.launch @out(%a, %w, %x, %hidden)
+    ```
+    After:
+    ```mlir
+    kernel.launch @rope(%q, %k, %v, %kp, %vp, %qr)
+    kernel.launch @attention(%qr, %kp, %vp, %partials, %a) wanted
+    kernel.launch @out(%a, %w, %x, %hidden) wanted
+    ```
+  }];
+  let dependentDialects = ["::lathe::ir::KernelDialect"];
+  let statistics = [
+    Statistic<"marked", "marked", "Number of launches for wanted rows">
+  ];
+}
+
 def PackWeights : Pass<"pack-weights", "::mlir::ModuleOp"> {
   let summary = "Weights get the target's layout";
   let description = [{

@@ -31,11 +31,14 @@ static const Phase table[] = {
      [](const Options &options) -> Made {
        return createFormKernels(options.target);
      }},
-    {9, "pack-weights", "weights get the target's layout", true, true,
+    {9, "skip-unwanted-rows", "hidden states only of rows that want them",
+     false, true,
+     [](const Options &) -> Made { return createSkipUnwantedRows(); }},
+    {10, "pack-weights", "weights get the target's layout", true, true,
      [](const Options &options) -> Made {
        return createPackWeights(options.target);
      }},
-    {10, "plan-memory", "buffers get slots, launches their waits", true, true,
+    {11, "plan-memory", "buffers get slots, launches their waits", true, true,
      [](const Options &) -> Made { return createPlanMemory(); }},
 };
 

@@ -116,6 +116,7 @@ fb::ProgramT codegen::describeProgram(ModuleOp module,
            llvm::zip(launch.getBuffers(), kernel.operandInfos()))
         made->operands.push_back(operandOf(buffer, info.role, weights));
       made->rows = static_cast<fb::Rows>(kernel.launchRows());
+      made->wanted = launch.getWanted();
       std::optional<ArrayRef<int64_t>> waits = launch.getWaits();
       for (int64_t wait : waits ? *waits : ArrayRef<int64_t>())
         made->waits.push_back(static_cast<uint32_t>(wait));

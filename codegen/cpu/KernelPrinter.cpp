@@ -151,6 +151,21 @@ launch(const StepArgs *args, u32 index, KernelFunction kernel,
   kernel(args, operands, rows, thread, threads);
   traceEnd(args, index, thread, threads);
 }
+template <u64 count>
+static __attribute__((noinline)) void
+launchWanted(const StepArgs *args, u32 index, KernelFunction kernel,
+             const void *const (&operands)[count],
+             const u64 (&rowBytes)[count], u32 thread, u32 threads) {
+  traceBegin(args, index, thread, threads);
+  for (u32 r = 0; r < args->wantedRangeCount; ++r) {
+    const RowRange &range = args->wantedRows[r];
+    const void *from[count];
+    for (u64 i = 0; i < count; ++i)
+      from[i] = static_cast<const u8 *>(operands[i]) + range.begin * rowBytes[i];
+    kernel(args, from, range.count, thread, threads);
+  }
+  traceEnd(args, index, thread, threads);
+}
 
 )";
 

@@ -20,7 +20,8 @@ struct Step {
 };
 
 /// Prints the launches of a program, once for steps of few rows, in which every
-/// thread repeats the replicated launches for itself, and once for the rest.
+/// thread repeats the replicated launches for itself, and once for the rest, in
+/// which wanted launches run for the wanted rows alone.
 class ProgramPrinter {
 public:
   ProgramPrinter(raw_ostream &os, ProgramOp program,
@@ -44,6 +45,9 @@ public:
          << "  u8 *const *slots = args->slots;\n"
          << "  const u8 *weights = args->weights;\n"
          << "  (void)slots, (void)weights;\n";
+      if (!few && llvm::any_of(steps, readsWantedWork))
+        os << "  StepArgs wanted = *args;\n"
+           << "  wanted.attentionWork = args->wantedWork;\n";
       printSteps(few);
       os << "  wait(args, threads);\n}\n";
     }
@@ -114,17 +118,46 @@ private:
       bool alone = few && step.replicated;
       for (Value buffer : step.launch.getBuffers())
         os << "        " << address(buffer, few) << ",\n";
-      os << "    };\n"
-         << "    launch(args, " << index << ", "
+      os << "    };\n";
+      if (!few && isCutByRanges(step))
+        printRowBytes(step);
+      os << "    " << launchFunction(step, few) << index << ", "
          << (alone ? "own_kernel_" : "lathe_kernel_") << step.id
-         << ", operands, " << rowCount(step.kernel.launchRows())
-         << ", thread, threads);\n"
+         << ", operands, " << rowCount(step, few) << ", thread, threads);\n"
          << "  }\n";
     }
   }
 
-  StringRef rowCount(LaunchRows rows) {
-    switch (rows) {
+  /// Wanted rows of attention are in its work list; other kernels are called
+  /// for one range of rows after the other.
+  static bool readsWantedWork(Step &step) {
+    return step.launch.getWanted() &&
+           step.kernel.launchRows() == LaunchRows::Work;
+  }
+  static bool isCutByRanges(Step &step) {
+    return step.launch.getWanted() &&
+           step.kernel.launchRows() != LaunchRows::Work;
+  }
+
+  StringRef launchFunction(Step &step, bool few) {
+    if (!few && readsWantedWork(step))
+      return "launch(&wanted, ";
+    return !few && isCutByRanges(step) ? "launchWanted(args, "
+                                       : "launch(args, ";
+  }
+
+  void printRowBytes(Step &step) {
+    os << "    const u64 rowBytes[] = {";
+    llvm::interleaveComma(
+        step.kernel.operandInfos(), os,
+        [&](const OperandInfo &info) { os << info.bytesPerRow; });
+    os << "};\n";
+  }
+
+  StringRef rowCount(Step &step, bool few) {
+    if (!few && isCutByRanges(step))
+      return "rowBytes";
+    switch (step.kernel.launchRows()) {
     case LaunchRows::Tokens:
     case LaunchRows::Work:
       return "args->rows";

@@ -22,6 +22,9 @@ def KernelOpInterface : OpInterface<"KernelOpInterface"> {
                     "for itself, into its own copies of the outputs, what it "
                     "reads later: nobody waits for it.",
       "bool", "isReplicated", (ins), "", "return false;">,
+    InterfaceMethod<"A row of the outputs depends on the same row of the "
+                    "operands only, and on the KV cache.",
+      "bool", "isRowLocal", (ins), "", "return false;">,
   ];
 }
 

@@ -481,5 +481,9 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError("passes ")
            << getBuffers().size() << " buffers to " << getKernelAttr()
            << ", which takes " << expected;
+  if (getWanted() &&
+      (!kernel.isRowLocal() || kernel.launchRows() == LaunchRows::Head))
+    return emitOpError("is for wanted rows, but ")
+           << getKernelAttr() << " does not run over them one by one";
   return success();
 }

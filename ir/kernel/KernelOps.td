@@ -90,6 +90,7 @@ def RowwiseKernelOp : Kernel_KernelOp<"rowwise"> {
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     bool isReplicated() { return getReplicated(); }
+    bool isRowLocal() { return true; }
   }];
 }
 
@@ -124,6 +125,9 @@ def GemmKernelOp : Kernel_KernelOp<"gemm"> {
     `segments` `(` $segments `)` attr-dict-with-keyword $epilogues
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    bool isRowLocal() { return true; }
+  }];
 }
 
 def PickKernelOp : Kernel_KernelOp<"pick"> {
@@ -221,6 +225,9 @@ def AttentionKernelOp : Kernel_KernelOp<"attention"> {
     `store` `(` $store `)` attr-dict
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    bool isRowLocal() { return true; }
+  }];
 }
 
 def ContractKernelOp : Kernel_KernelOp<"contract"> {
@@ -351,16 +358,21 @@ def LaunchOp : Kernel_Op<"launch",
     [HasParent<"ProgramOp">, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "One kernel over buffers";
   let description = [{
-    Operands follow the kernel's operand list. `waits`, filled by `plan-memory`,
-    are the indices (in the program) of earlier launches that must be complete.
+    Operands follow the kernel's operand list. A `wanted` launch, marked so by
+    `skip-unwanted-rows`, runs for the rows whose hidden states are wanted alone
+    (for all in steps of at most `maxReplicatedRows` rows). `waits`, filled by
+    `plan-memory`, are the indices (in the program) of earlier launches that must
+    be complete.
 
     ```mlir
-    kernel.launch @k2(%xq, %w, %residual, %out) waits [3]
+    kernel.launch @k2(%xq, %w, %residual, %out) wanted waits [3]
     ```
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<BufferType>:$buffers,
-                       OptionalAttr<DenseI64ArrayAttr>:$waits);
-  let assemblyFormat = "$kernel `(` $buffers `)` (`waits` $waits^)? attr-dict";
+                       UnitAttr:$wanted, OptionalAttr<DenseI64ArrayAttr>:$waits);
+  let assemblyFormat = [{
+    $kernel `(` $buffers `)` (`wanted` $wanted^)? (`waits` $waits^)? attr-dict
+  }];
 }
 
 #endif // LATHE_IR_KERNEL_OPS_TD

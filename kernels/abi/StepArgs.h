@@ -8,7 +8,8 @@
 /// entry point returns in all of them once the step's outputs are complete.
 ///
 /// Entry points (interfaces.md, "Program and StepArgs"):
-///   body  tokens[T]           -> hidden[T][H], writes the KV cache
+///   body  tokens[T]           -> hidden[wanted rows of T][H], writes the KV
+///                                cache
 ///   head  headInput[R][H]     -> logits[R][vocab], R <= maxHeadRows
 ///   pick  headInput[R][H], pickArgs[R] -> picked[R]; not every engine has it.
 ///         Leaves nothing of use in `logits`.
@@ -111,6 +112,12 @@ struct AttentionWorkList {
   u32 counterCount;
 };
 
+/// Rows [begin, begin + count) of a step.
+struct RowRange {
+  u32 begin;
+  u32 count;
+};
+
 /// A spin-then-sleep barrier between the threads of a team. Zeroed before first
 /// use; reusable for ever.
 struct alignas(64) StepBarrier {
@@ -180,7 +187,7 @@ struct StepArgs {
   const u32 *sequenceStarts; ///< [S + 1], first row of each sequence.
   const AttentionWorkList *attentionWork; ///< One per group.
 
-  f32 *hidden;              ///< [T][H], output of `body`.
+  f32 *hidden;              ///< [T][H], output of `body`, in wanted rows.
   const f32 *headInput;     ///< [R][H], input of `head` and `pick`.
   f32 *logits;              ///< [R][vocab], output of `head`.
   const PickArgs *pickArgs; ///< [R], input of `pick`.
@@ -199,6 +206,14 @@ struct StepArgs {
   const void *adapters;
   u32 rank;
   u32 ranks;
+
+  /// The rows whose hidden states are wanted: ranges that rise and do not
+  /// touch. What only those states need is computed for these rows alone; the
+  /// other rows of `hidden` hold nothing of use.
+  const RowRange *wantedRows;
+  u32 wantedRangeCount;
+  /// The attention of the wanted rows, one list per group.
+  const AttentionWorkList *wantedWork;
 };
 
 /// An entry point of a CPU code object: called by every thread of the team with

@@ -102,6 +102,8 @@ CpuExecutor::CpuExecutor(StepProgram newProgram, const Capacities &capacities,
   rowSequence.resize(limits.rows);
   sequenceStarts.resize(u64(limits.sequences) + 1);
   sequenceRows.reserve(limits.sequences);
+  wantedSequences.reserve(limits.sequences);
+  wantedRanges.reserve(limits.sequences);
   u32 stride = (program.context + pageTokens - 1) / pageTokens;
   for (u32 group = 0; group < program.groups.size(); ++group) {
     pageTables.emplace_back(u64(limits.sequences) * stride, reservedPage);
@@ -112,7 +114,9 @@ CpuExecutor::CpuExecutor(StepProgram newProgram, const Capacities &capacities,
     plans.emplace_back(attentionShape(program, program.groups[group],
                                       limits.rows, team.threads()));
   }
+  wantedPlans = plans;
   workLists.resize(plans.size());
+  wantedLists.resize(plans.size());
 }
 
 Result<std::unique_ptr<CpuExecutor>>
@@ -155,6 +159,8 @@ CpuExecutor::create(StepProgram program, const Capacities &capacities,
   args.rowSequence = executor->rowSequence.data();
   args.sequenceStarts = executor->sequenceStarts.data();
   args.attentionWork = executor->workLists.data();
+  args.wantedRows = executor->wantedRanges.data();
+  args.wantedWork = executor->wantedLists.data();
   args.hidden = executor->hiddenStates;
   args.headInput = executor->headInput;
   args.logits = executor->logits;
@@ -198,6 +204,8 @@ CpuExecutor::checkBatch(std::span<const BatchSequence> batch) const {
 
 void CpuExecutor::fillBatch(std::span<const BatchSequence> batch) {
   sequenceRows.clear();
+  wantedSequences.clear();
+  wantedRanges.clear();
   u32 row = 0;
   for (u32 s = 0; s < batch.size(); ++s) {
     const BatchSequence &sequence = batch[s];
@@ -205,6 +213,14 @@ void CpuExecutor::fillBatch(std::span<const BatchSequence> batch) {
     u32 start = sequence.cache ? sequence.cache->length() - count : 0;
     sequenceStarts[s] = row;
     sequenceRows.push_back({.firstRow = row, .rows = count, .start = start});
+    u32 wanted = std::min(sequence.wanted, count), skipped = count - wanted;
+    wantedSequences.push_back(
+        {.firstRow = row + skipped, .rows = wanted, .start = start + skipped});
+    if (wanted != 0 && skipped == 0 && !wantedRanges.empty() &&
+        wantedRanges.back().begin + wantedRanges.back().count == row)
+      wantedRanges.back().count += wanted;
+    else if (wanted != 0)
+      wantedRanges.push_back({.begin = row + skipped, .count = wanted});
     for (u32 i = 0; i < count; ++i, ++row) {
       tokens[row] = sequence.tokens[i];
       positions[row] = i32(start + i);
@@ -219,13 +235,30 @@ void CpuExecutor::fillBatch(std::span<const BatchSequence> batch) {
     }
   }
   sequenceStarts[batch.size()] = row;
-  for (u32 group = 0; group < plans.size(); ++group) {
-    plans[group].plan(sequenceRows);
-    workLists[group] = plans[group].list();
-  }
   args.rows = row;
   args.sequences = u32(batch.size());
   args.headRows = 0;
+  args.wantedRangeCount = u32(wantedRanges.size());
+  planAttention();
+}
+
+void CpuExecutor::planAttention() {
+  bool allWanted =
+      wantedRanges.size() == 1 && wantedRanges.front().count == args.rows;
+  for (u32 group = 0; group < plans.size(); ++group) {
+    plans[group].plan(sequenceRows);
+    workLists[group] = wantedLists[group] = plans[group].list();
+    if (allWanted)
+      continue;
+    wantedPlans[group].plan(wantedSequences);
+    wantedLists[group] = wantedPlans[group].list();
+  }
+}
+
+bool CpuExecutor::isWanted(u32 row) const {
+  return std::ranges::any_of(wantedRanges, [row](const RowRange &range) {
+    return row >= range.begin && row - range.begin < range.count;
+  });
 }
 
 void CpuExecutor::call(StepFunction function, u64 *trace) {
@@ -247,7 +280,7 @@ Result<void> CpuExecutor::step(std::span<const BatchSequence> batch,
 void CpuExecutor::gatherRows(std::span<const u32> rows) {
   assert(!rows.empty() && rows.size() <= maxHeadRows);
   for (size_t i = 0; i < rows.size(); ++i) {
-    assert(rows[i] < args.rows);
+    assert(isWanted(rows[i]));
     std::memcpy(headInput + i * program.hidden, hidden(rows[i]).data(),
                 program.hidden * sizeof(f32));
   }

@@ -24,6 +24,9 @@ struct BatchSequence {
   /// The tokens at positions cache->length() - tokens.size() and on (from 0 if
   /// there is no cache).
   std::span<const i32> tokens;
+  /// So many of the last tokens want their hidden states; more than there are:
+  /// all of them. Fewer cost less.
+  u32 wanted = ~0u;
 };
 
 /// Executes `body` over ragged batches and `head` or `pick` over rows of their
@@ -49,16 +52,15 @@ public:
   static u64 arenaBytes(const StepProgram &program,
                         const Capacities &capacities, u32 threads);
 
-  /// Evaluates a batch: the caches' pages are written, hidden states are ready
-  /// for head(). `trace`, if not null, takes [launches of body][threads][2]
-  /// time stamps. Errors (nothing has run then): InvalidInput (a token outside
-  /// the vocabulary, a position past the context, more rows or sequences than
-  /// the capacities).
+  /// Evaluates a batch: the caches' pages are written, the hidden states of
+  /// wanted rows are ready for head(). `trace`, if not null, takes [launches of
+  /// body][threads][2] time stamps. Errors (nothing has run then): InvalidInput
+  /// (a token outside the vocabulary, a position past the context, more rows or
+  /// sequences than the capacities).
   Result<void> step(std::span<const BatchSequence> batch, u64 *trace = nullptr);
 
-  /// Logits [rows.size()][vocab] of rows of the latest step, at most
-  /// maxHeadRows; each row is < the step's row count. Valid until the next
-  /// call. `trace` as in step(), for `head`.
+  /// Logits [rows.size()][vocab] of wanted rows of the latest step, at most
+  /// maxHeadRows. Valid until the next call. `trace` as in step(), for `head`.
   const f32 *head(std::span<const u32> rows, u64 *trace = nullptr);
 
   /// Whether pick() may be called.
@@ -72,7 +74,7 @@ public:
                                    std::span<const PickArgs> args,
                                    u64 *trace = nullptr);
 
-  /// The final hidden state [hidden] of a row of the latest step.
+  /// The final hidden state [hidden] of a wanted row of the latest step.
   std::span<const f32> hidden(u32 row) const {
     return {hiddenStates + u64(row) * program.hidden, program.hidden};
   }
@@ -86,6 +88,8 @@ private:
               ThreadTeam &team, KvCache *kv);
   Result<void> checkBatch(std::span<const BatchSequence> batch) const;
   void fillBatch(std::span<const BatchSequence> batch);
+  void planAttention();
+  bool isWanted(u32 row) const;
   /// Copies rows of the latest step to the input of `head` and `pick`.
   void gatherRows(std::span<const u32> rows);
   void call(StepFunction function, u64 *trace);
@@ -108,10 +112,14 @@ private:
   std::vector<u32> rowSequence;
   std::vector<u32> sequenceStarts;
   std::vector<SequenceRows> sequenceRows;
+  std::vector<SequenceRows> wantedSequences; ///< The wanted ones of them.
+  std::vector<RowRange> wantedRanges;
   std::vector<std::vector<PageId>> pageTables; ///< [group][S][stride]
   std::vector<KvGroupArgs> groupArgs;
-  std::vector<AttentionPlan> plans;
+  std::vector<AttentionPlan> plans; ///< One per group, as the next three.
+  std::vector<AttentionPlan> wantedPlans;
   std::vector<AttentionWorkList> workLists;
+  std::vector<AttentionWorkList> wantedLists;
   StepArgs args{};
 };
 

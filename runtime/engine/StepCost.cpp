@@ -1,5 +1,6 @@
 #include "runtime/engine/StepCost.h"
 
+#include "kernels/abi/StepArgs.h"
 #include "kernels/formats/Layout.h"
 #include "runtime/engine/Validate.h"
 
@@ -67,6 +68,18 @@ u64 StepShape::rows() const {
   return rows;
 }
 
+StepShape StepShape::wantedPart() const {
+  StepShape part = *this;
+  // A short step does all of its rows.
+  if (rows() > maxReplicatedRows)
+    for (Sequence &sequence : part.sequences) {
+      u32 wanted = std::min(sequence.wanted, sequence.rows);
+      sequence.start += sequence.rows - wanted;
+      sequence.rows = wanted;
+    }
+  return part;
+}
+
 LaunchCost &LaunchCost::operator+=(const LaunchCost &other) {
   weightBytes += other.weightBytes;
   kvBytes += other.kvBytes;
@@ -77,7 +90,8 @@ LaunchCost &LaunchCost::operator+=(const LaunchCost &other) {
 }
 
 LaunchCost costOf(const fb::Manifest &manifest, const fb::Program &program,
-                  const fb::Launch &launch, const StepShape &shape) {
+                  const fb::Launch &launch, const StepShape &step) {
+  StepShape shape = launch.wanted() ? step.wantedPart() : step;
   const fb::Kernel &kernel = *(*program.kernels())[launch.kernel()];
   u64 rows = launch.rows() == fb::Rows::Head        ? shape.headRows
              : launch.rows() == fb::Rows::Sequences ? shape.sequences.size()

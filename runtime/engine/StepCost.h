@@ -17,11 +17,14 @@ struct StepShape {
   struct Sequence {
     u32 start = 0; ///< Absolute position of its first row.
     u32 rows = 0;
+    u32 wanted = 1; ///< Last rows that want hidden states, at most `rows`.
   };
   std::vector<Sequence> sequences;
   u32 headRows = 0; ///< Rows of `head`.
 
   u64 rows() const;
+  /// Only the rows that `wanted` launches run for.
+  StepShape wantedPart() const;
 };
 
 /// Bytes that a launch reads and writes at least, and its operations. A byte

@@ -233,6 +233,10 @@ bool checkLaunch(Checker &check, const ProgramFacts &facts,
   if (launch.rows() == fb::Rows::Work && !facts.manifest.kv())
     return check.invalid("it runs over attention work, but the engine has no "
                          "KV cache");
+  if (launch.wanted() && launch.rows() != fb::Rows::Tokens &&
+      launch.rows() != fb::Rows::Work)
+    return check.invalid("it is for wanted rows, but runs over {}",
+                         fb::EnumNameRows(launch.rows()));
   int64_t layers = facts.manifest.model()->layers();
   if (launch.layer() < -1 || launch.layer() >= layers)
     return check.invalid("its layer is {}, expected -1 to {}", launch.layer(),

@@ -165,12 +165,15 @@ Result<void> Session::checkTokens(std::span<const i32> tokens,
   return {};
 }
 
-Result<u32> Session::step(std::span<const i32> tokens) {
+Result<u32> Session::step(std::span<const i32> tokens, u32 wantedFrom) {
   hasLogits = false;
+  auto wantedUntil = [wantedFrom](size_t end) {
+    return end > wantedFrom ? u32(end - wantedFrom) : 0;
+  };
   if (!sequence) {
     stepStart = 0;
     history.insert(history.end(), tokens.begin(), tokens.end());
-    BatchSequence whole{nullptr, history};
+    BatchSequence whole{nullptr, history, wantedUntil(history.size())};
     if (auto result = executor->step({&whole, 1}); !result) {
       history.resize(history.size() - tokens.size());
       return failFrom(result);
@@ -181,7 +184,8 @@ Result<u32> Session::step(std::span<const i32> tokens) {
   if (auto extended = sequence->extend(count); !extended)
     return failFrom(extended);
   stepStart = u32(history.size());
-  BatchSequence part{sequence.get(), tokens.first(count)};
+  BatchSequence part{sequence.get(), tokens.first(count),
+                     wantedUntil(stepStart + count)};
   if (auto result = executor->step({&part, 1}); !result) {
     sequence->truncate(stepStart);
     return failFrom(result);
@@ -195,8 +199,9 @@ Result<void> Session::append(std::span<const i32> tokens, u32 skip,
   if (auto checked = checkTokens(tokens, u32(history.size())); !checked)
     return checked;
   u32 firstShown = u32(history.size()) + skip;
+  u32 last = u32(history.size() + tokens.size()) - 1;
   while (!tokens.empty()) {
-    auto done = step(tokens);
+    auto done = step(tokens, visitor ? std::min(firstShown, last) : last);
     if (!done)
       return failFrom(done);
     tokens = tokens.subspan(*done);
@@ -237,7 +242,7 @@ Result<u32> Session::replaceBy(std::span<const i32> tokens,
     hasLogits = false;
   }
   while (!rest.empty() && !(stop && stop())) {
-    auto done = step(rest);
+    auto done = step(rest, u32(tokens.size()) - 1);
     if (!done)
       return failFrom(done);
     rest = rest.subspan(*done);

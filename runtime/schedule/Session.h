@@ -111,8 +111,9 @@ public:
 private:
   Session() = default;
   Result<void> choose(StepProgram &program, const SessionOptions &options);
-  /// Evaluates up to one chunk; returns the number of tokens.
-  Result<u32> step(std::span<const i32> tokens);
+  /// Evaluates up to one chunk, with the hidden states of the tokens from
+  /// position `wantedFrom` on; returns the number of tokens.
+  Result<u32> step(std::span<const i32> tokens, u32 wantedFrom);
   /// All in the vocabulary, and room for them from position `start` on.
   Result<void> checkTokens(std::span<const i32> tokens, u32 start) const;
   /// Row of the latest step that holds the token at `position`.

@@ -86,9 +86,10 @@ TracedSteps::create(std::shared_ptr<const LoadedEngine> engine,
     steps->headRows.push_back((s + 1) * options.rows - 1);
   }
   for (u32 s = 0; s < options.sequences; ++s)
-    steps->batch.push_back({&steps->sequences[s],
-                            std::span(steps->tokens)
-                                .subspan(u64(s) * options.rows, options.rows)});
+    steps->batch.push_back(
+        {&steps->sequences[s],
+         std::span(steps->tokens).subspan(u64(s) * options.rows, options.rows),
+         /*wanted=*/1});
   steps->engine = std::move(engine);
   return steps;
 }
@@ -109,7 +110,8 @@ Result<void> TracedSteps::prepare(const std::function<bool(u32)> &stop) {
         std::min({options.depth - done, executor->capacities().rows, fillRows});
     if (auto extended = extendAll(count); !extended)
       return extended;
-    BatchSequence part{&sequences[0], std::span(text).subspan(done, count)};
+    BatchSequence part{&sequences[0], std::span(text).subspan(done, count),
+                       /*wanted=*/0};
     if (auto ran = executor->step({&part, 1}); !ran)
       return ran;
     done += count;
@@ -161,7 +163,8 @@ StepTrace TracedSteps::newTrace() const {
 
 StepShape TracedSteps::shape() const {
   StepShape shape;
-  shape.sequences.assign(sequences.size(), {options.depth, options.rows});
+  shape.sequences.assign(sequences.size(),
+                         {.start = options.depth, .rows = options.rows});
   shape.headRows = u32(headRows.size());
   return shape;
 }

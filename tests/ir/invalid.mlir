@@ -974,6 +974,15 @@ kernel.program @p {
 
 // -----
 
+kernel.rope_append @k group(0) heads(4) kv_heads(4) head_dim(16) rope_pairs(0) style(<halves>) qk_norm(false) epsilon(0.0) q_scale(1.0) element(f16) own_chunk(0)
+kernel.program @p {
+  %b = kernel.step_buffer <hidden>
+  // expected-error @+1 {{is for wanted rows, but @k does not run over them one by one}}
+  kernel.launch @k(%b, %b, %b, %b, %b, %b) wanted
+}
+
+// -----
+
 // expected-error @+1 {{expects parent op 'kernel.program'}}
 %b = kernel.step_buffer <hidden>
 

@@ -216,8 +216,8 @@ module attributes {lathe.phase = "canonicalize", lathe.model = #lathe.model<arch
     %l = kernel.step_buffer <logits>
     // CHECK: kernel.launch @k0(%[[W]], %[[A]]) waits []
     kernel.launch @k0(%w, %a) waits []
-    // CHECK: kernel.launch @k5(%[[A]], %[[K]], %[[K]], %[[U]], %{{.*}}) waits [0]
-    kernel.launch @k5(%a, %k, %k, %u, %h) waits [0]
+    // CHECK: kernel.launch @k5(%[[A]], %[[K]], %[[K]], %[[U]], %{{.*}}) wanted waits [0]
+    kernel.launch @k5(%a, %k, %k, %u, %h) wanted waits [0]
     // CHECK: kernel.launch @k0(%[[W]], %{{.*}}){{$}}
     kernel.launch @k0(%w, %l)
   }

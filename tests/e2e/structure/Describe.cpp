@@ -37,7 +37,8 @@ std::string launchText(const LoadedEngine &engine, const fb::Launch &launch) {
   for (const std::string &format :
        runtime::weightFormats(engine.engine().manifest(), launch))
     formats += (formats.empty() ? "" : "+") + format;
-  return formats.empty() ? text : text + ":" + formats;
+  return text + (formats.empty() ? "" : ":") + formats +
+         (launch.wanted() ? "*" : "");
 }
 
 /// What stands for a layer: its launches, each after the barrier before it in

@@ -7,7 +7,7 @@
 //   LATHE_UPDATE_STRUCTURE=1 ctest --test-dir build -R '^structure$'
 // with LATHE_MODELS set to the folder of the real models, and read the diff of
 // structure.txt. In it, "|" is a barrier of every step and "/" one of steps of
-// many rows alone.
+// many rows alone; "*" marks launches for wanted rows.
 #include "runtime/schedule/TracedSteps.h"
 #include "tests/e2e/seeded/SeededModel.h"
 #include "tests/e2e/structure/Describe.h"

@@ -13,7 +13,7 @@ endfunction()
 file(REMOVE_RECURSE ${SCRATCH})
 run(${CMAKE_COMMAND} --install ${BUILD} --component runtime
   --prefix ${SCRATCH}/prefix)
-run(${CMAKE_COMMAND} -S ${EXAMPLE} -B ${SCRATCH}/build
+run(${CMAKE_COMMAND} -S ${EXAMPLE} -B ${SCRATCH}/build -G ${GENERATOR}
   -DCMAKE_PREFIX_PATH=${SCRATCH}/prefix -DCMAKE_CXX_COMPILER=${COMPILER}
   -DCMAKE_CXX_STANDARD=17 -DCMAKE_CXX_EXTENSIONS=OFF
   -DCMAKE_CXX_FLAGS=-Wall\ -Wextra\ -Werror)

@@ -125,6 +125,60 @@ TEST(CpuExecutor, HeadTakesChosenRows) {
   EXPECT_EQ(logits[31 * fakeVocab + 96], fakeLogit(state.data(), 96));
 }
 
+std::vector<std::pair<u32, u32>> seenRanges;
+std::vector<u32> seenWork; ///< Rows of wantedWork's items.
+u32 seenAllRows;
+void recordWanted(const StepArgs *args, u32 thread, u32) {
+  if (thread != 0)
+    return;
+  seenRanges.clear();
+  seenWork.clear();
+  seenAllRows = 0;
+  for (u32 i = 0; i < args->wantedRangeCount; ++i)
+    seenRanges.push_back(
+        {args->wantedRows[i].begin, args->wantedRows[i].count});
+  for (u32 i = 0; i < args->wantedWork[0].count; ++i)
+    for (u32 row = 0; row < args->wantedWork[0].items[i].rowCount; ++row)
+      seenWork.push_back(args->wantedWork[0].items[i].firstRow + row);
+  for (u32 i = 0; i < args->attentionWork[0].count; ++i)
+    seenAllRows += args->attentionWork[0].items[i].rowCount;
+  std::ranges::sort(seenWork);
+}
+
+TEST(CpuExecutor, WantedRowsAreRangesThatDoNotTouch) {
+  Machine m({0}, 1, {.rows = 40, .sequences = 4});
+  StepProgram program = fakeProgram({0}, 256);
+  program.body = recordWanted;
+  auto executor = std::move(*CpuExecutor::create(
+      program, {.rows = 40, .sequences = 4}, *m.team, m.cache.get()));
+  std::vector<SequenceCache> caches;
+  std::vector<BatchSequence> batch;
+  auto tokens = randomTokens(8, 3);
+  for (u32 s = 0; s < 4; ++s) {
+    caches.emplace_back(*m.cache, 256);
+    ASSERT_TRUE(caches.back().extend(8).has_value());
+  }
+  auto stepWith = [&](std::vector<u32> wanted) {
+    batch.clear();
+    for (u32 s = 0; s < 4; ++s)
+      batch.push_back({&caches[s], tokens, wanted[s]});
+    ASSERT_TRUE(executor->step(batch).has_value());
+    std::vector<u32> rows;
+    for (auto [begin, count] : seenRanges)
+      for (u32 i = 0; i < count; ++i)
+        rows.push_back(begin + i);
+    EXPECT_EQ(seenWork, rows);
+    EXPECT_EQ(seenAllRows, 32u);
+  };
+  using Ranges = std::vector<std::pair<u32, u32>>;
+  stepWith({1, 8, 3, 0});
+  EXPECT_EQ(seenRanges, (Ranges{{7, 9}, {21, 3}}));
+  stepWith({~0u, 9, 8, ~0u});
+  EXPECT_EQ(seenRanges, (Ranges{{0, 32}}));
+  stepWith({0, 0, 0, 0});
+  EXPECT_EQ(seenRanges, Ranges{});
+}
+
 TEST(CpuExecutor, EveryThreadCallsTheBodyAndTraces) {
   Machine m({0}, 3, {.rows = 4});
   SequenceCache cache(*m.cache, 256);

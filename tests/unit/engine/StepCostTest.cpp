@@ -70,6 +70,11 @@ public:
     manifest.programs[0]->entries[0]->launches.push_back(std::move(launch));
   }
 
+  /// Marks the last launch.
+  void setWanted() {
+    manifest.programs[0]->entries[0]->launches.back()->wanted = true;
+  }
+
   LaunchCost cost(const StepShape &shape) {
     const fb::Manifest &packed = pack();
     const fb::Program &program = *(*packed.programs())[0];
@@ -131,6 +136,17 @@ TEST(StepCost, GemmReadsItsWeightsOnceForAllRows) {
                         .activationBytes = 3 * (88 + 192 + 64),
                         .int8Ops = 2 * 3 * 64 * 64}));
   EXPECT_EQ(program.formats(), (std::vector<std::string>{"Q4_0", "Q8_0"}));
+}
+
+TEST(StepCost, WantedLaunchesCostWantedRows) {
+  Program program;
+  program.launch("rowwise", "x out0_0",
+                 {arena(0, Role::Read), arena(1, Role::Write)}, {100, 100});
+  program.setWanted();
+  StepShape shape = {.sequences = {{7, 20, 3}, {0, 10, 0}}};
+  EXPECT_EQ(program.cost(shape), (LaunchCost{.activationBytes = 3 * 200}));
+  // A short step does all of its rows.
+  EXPECT_EQ(program.cost(threeRows), (LaunchCost{.activationBytes = 3 * 200}));
 }
 
 TEST(StepCost, FloatWeightsCountAsFloatOperations) {

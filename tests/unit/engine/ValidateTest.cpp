@@ -318,6 +318,12 @@ const Fault faults[] = {
      "program 0: entry 'body': launch 0: kernel is 3, expected 0 to 2"},
     {"launch_rows", [](auto &m) { launchOf(m, 0).rows = fb::Rows(4); },
      "rows is 4"},
+    {"launch_wanted",
+     [](auto &m) {
+       launchOf(m, 0).rows = fb::Rows::Head;
+       launchOf(m, 0).wanted = true;
+     },
+     "it is for wanted rows, but runs over Head"},
     {"launch_label", [](auto &m) { launchOf(m, 0).label = notUtf8; },
      "label"},
     {"launch_layer", [](auto &m) { launchOf(m, 0).layer = 3; },
