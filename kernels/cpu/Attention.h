@@ -31,8 +31,9 @@ template <typename K> struct AttentionRun {
                 "an activation block has one producer");
   using Result = ChunkResult<headDim>;
 
-  /// Queries of a full tile, and of the tile for few.
+  /// Queries of a full tile, and of the tiles for fewer.
   static constexpr u32 fullTile = attentionQueries;
+  static constexpr u32 halfTile = fullTile / 2;
   static constexpr u32 smallTile = perKv < fullTile ? u32(perKv) : fullTile;
   /// Rows whose queries share one pass over the keys.
   static constexpr i64 passRows = perKv >= 64 ? 1 : 64 / perKv;
@@ -121,7 +122,9 @@ private:
       return;
     }
     f32 top = left.m > m ? left.m : m;
-    f32 a = expScalar(left.m - top), b = expScalar(m - top);
+    FloatLanes both = {left.m - top, m - top};
+    both = expOfNegative({both}).v;
+    f32 a = both[0], b = both[1];
     left.l = fmaScalar(left.l, a, l * b);
     left.m = top;
     for (i64 d = 0; d < headDim; d += width) {
@@ -137,19 +140,17 @@ private:
                   Body body) const {
     i64 queries = rows * perKv;
     alignas(64) f32 panel[passQueries * headDim];
-    forTiles(queries, [&]<u32 Q>(i64 at) {
-      f32 *to = panel + at * headDim;
-      for (u32 i = 0; i < Q; ++i) {
-        // A tile that is not full repeats its last query.
-        i64 query = at + i < queries ? at + i : queries - 1;
-        const f32 *from =
-            q + ((item.firstRow + row + query / perKv) * K::heads +
-                 kvHead * perKv + query % perKv) *
-                    headDim;
-        for (i64 d = 0; d < headDim; ++d)
-          to[d * Q + i] = from[d];
-      }
-    });
+    for (i64 r = 0; r < rows; ++r)
+      __builtin_memcpy(
+          panel + r * perKv * headDim,
+          q + ((item.firstRow + row + r) * K::heads + kvHead * perKv) * headDim,
+          perKv * headDim * sizeof(f32));
+    // A tile that is not full repeats the last query.
+    i64 covered = queries;
+    forTiles(queries, [&]<u32 Q>(i64 at) { covered = at + Q; });
+    for (i64 query = queries; query < covered; ++query)
+      __builtin_memcpy(panel + query * headDim, panel + (queries - 1) * headDim,
+                       headDim * sizeof(f32));
     const KvGroupArgs &group = args->groups[K::group];
     const i32 *positions = args->positions + item.firstRow + row;
     for (i64 c = 0; c < item.chunkCount; ++c) {
@@ -198,10 +199,13 @@ private:
   /// Calls body<Q>(first query) for tiles that cover `queries`.
   template <typename Body>
   static LATHE_INLINE void forTiles(i64 queries, Body body) {
+    constexpr u32 few = smallTile > halfTile ? smallTile : halfTile;
     i64 at = 0;
-    for (; queries - at > i64(smallTile); at += fullTile)
+    for (; queries - at > i64(few); at += fullTile)
       body.template operator()<fullTile>(at);
-    if (at < queries)
+    if (queries - at > i64(smallTile))
+      body.template operator()<few>(at);
+    else if (at < queries)
       body.template operator()<smallTile>(at);
   }
 

@@ -31,7 +31,7 @@ template <typename K, u32 Q> struct AttentionTile {
   static constexpr i64 chunkPages = chunk / i64(pageTokens);
   static_assert(chunk % i64(pageTokens) == 0);
 
-  /// queries: [headDim][Q]. pages: the chunk's pages.
+  /// queries: [Q][headDim]. pages: the chunk's pages.
   static __attribute__((noinline)) void
   run(const f32 *queries, const Visible *visible, const void *const *keyPages,
       const void *const *valuePages, ChunkResult<headDim> *results) {
@@ -48,22 +48,44 @@ template <typename K, u32 Q> struct AttentionTile {
     alignas(64) f32 scores[Q][chunk];
     i32 firstPage = first / i32(pageTokens);
     i32 endPage = (last + i32(pageTokens) - 1) / i32(pageTokens);
-    for (i32 page = firstPage; page < endPage; ++page)
-      scorePage(queries, visible, static_cast<const Type *>(keyPages[page]),
-                page, scores);
+    Visible common = commonKeys(visible, first, last);
+    for (i32 page = firstPage; page < endPage; ++page) {
+      const Type *keys = static_cast<const Type *>(keyPages[page]);
+      if (common.lo <= page * i32(pageTokens) &&
+          (page + 1) * i32(pageTokens) <= common.hi)
+        scorePage<false>(queries, visible, keys, page, scores);
+      else
+        scorePage<true>(queries, visible, keys, page, scores);
+    }
     for (u32 i = 0; i < Q; ++i)
       if (visible[i].lo < visible[i].hi)
         softmax(scores[i], firstPage, endPage, results[i]);
-    weigh(scores, visible, first, last, valuePages, results);
+    weigh(scores, visible, {first, last}, common, valuePages, results);
   }
 
 private:
   /// Vector registers for accumulators.
   static constexpr u32 accumulators = halves == 1 ? 24 : 12;
 
-  /// Scores of 16 keys: lane = key, one chain over d for each. One page after
-  /// the other: the hardware fetches ahead of a single stream better than
-  /// software does, and of two at once not at all.
+  /// Keys that every query with a visible key sees; [lo, lo) if there are none.
+  static Visible commonKeys(const Visible *visible, i32 first, i32 last) {
+    Visible common = {first, last};
+    for (u32 i = 0; i < Q; ++i)
+      if (visible[i].lo < visible[i].hi) {
+        common.lo = visible[i].lo > common.lo ? visible[i].lo : common.lo;
+        common.hi = visible[i].hi < common.hi ? visible[i].hi : common.hi;
+      }
+    if (common.hi < common.lo)
+      common.hi = common.lo;
+    return common;
+  }
+
+  /// Scores of 16 keys, -inf where a query does not see one if `masked`; a
+  /// query without visible keys in the chunk may have any. Lane = key, one
+  /// chain over d for each. One page after the other: the hardware fetches
+  /// ahead of a single stream better than software does, and of two at once not
+  /// at all.
+  template <bool masked>
   static LATHE_INLINE void scorePage(const f32 *queries, const Visible *visible,
                                      const Type *keys, i32 page,
                                      f32 (*scores)[chunk]) {
@@ -79,7 +101,7 @@ private:
         Floats key = Cache::get(keys + d * i64(pageTokens) + h * width);
         LATHE_UNROLL
         for (u32 i = 0; i < Q; ++i)
-          s[i][h] = fma(Floats::splat(queries[d * Q + i]), key, s[i][h]);
+          s[i][h] = fma(Floats::splat(queries[i * headDim + d]), key, s[i][h]);
       }
     }
     LATHE_UNROLL
@@ -93,9 +115,11 @@ private:
           score =
               Floats::splat(K::softcap) * tanh(score * Floats::splat(inverse));
         }
-        IntLanes sees = key >= visible[i].lo & key < visible[i].hi;
-        store(scores[i] + page * i32(pageTokens) + h * width,
-              select(sees, score, Floats::splat(-__builtin_inff())));
+        if constexpr (masked) {
+          IntLanes sees = key >= visible[i].lo & key < visible[i].hi;
+          score = select(sees, score, Floats::splat(-__builtin_inff()));
+        }
+        store(scores[i] + page * i32(pageTokens) + h * width, score);
       }
     }
   }
@@ -124,7 +148,7 @@ private:
       LATHE_UNROLL
     for (u32 h = 0; h < halves; ++h) {
       f32 *at = scores + j + h * width;
-      Floats p = exp(load<Floats>(at) - Floats::splat(result.m));
+      Floats p = expOfNegative(load<Floats>(at) - Floats::splat(result.m));
       sum.part[h] = sum.part[h] + p;
       store(at, p);
     }
@@ -133,24 +157,14 @@ private:
 
   /// o: lane = d, one chain over ascending visible keys.
   static LATHE_INLINE void weigh(const f32 (*p)[chunk], const Visible *visible,
-                                 i32 first, i32 last,
+                                 Visible any, Visible common,
                                  const void *const *valuePages,
                                  ChunkResult<headDim> *results) {
-    // Keys that every query with a visible key sees: no masks there.
-    i32 commonBegin = first, commonEnd = last;
-    for (u32 i = 0; i < Q; ++i)
-      if (visible[i].lo < visible[i].hi) {
-        commonBegin = visible[i].lo > commonBegin ? visible[i].lo : commonBegin;
-        commonEnd = visible[i].hi < commonEnd ? visible[i].hi : commonEnd;
-      }
-    if (commonEnd < commonBegin)
-      commonEnd = commonBegin;
     constexpr i64 parts = ceilDivide(headDim, i64(width));
     constexpr u32 room = accumulators / Q;
     constexpr u32 atOnce = room >= 4 ? 4 : room >= 2 ? 2 : 1;
     auto run = [&]<u32 P>(i64 part) __attribute__((always_inline)) {
-      weighParts<P>(p, visible, first, commonBegin, commonEnd, last, valuePages,
-                    part * width, results);
+      weighParts<P>(p, visible, any, common, valuePages, part * width, results);
     };
     i64 part = 0;
     for (; part + i64(atOnce) <= parts; part += atOnce)
@@ -160,11 +174,10 @@ private:
   }
 
   template <u32 P>
-  static LATHE_INLINE void weighParts(const f32 (*p)[chunk],
-                                      const Visible *visible, i32 first,
-                                      i32 commonBegin, i32 commonEnd, i32 last,
-                                      const void *const *valuePages, i64 d,
-                                      ChunkResult<headDim> *results) {
+  static LATHE_INLINE void
+  weighParts(const f32 (*p)[chunk], const Visible *visible, Visible any,
+             Visible common, const void *const *valuePages, i64 d,
+             ChunkResult<headDim> *results) {
     Floats o[Q][P];
     LATHE_UNROLL
     for (u32 i = 0; i < Q; ++i)
@@ -182,10 +195,10 @@ private:
             o[i][n] = fma(Floats::splat(p[i][j]), value, o[i][n]);
       }
     };
-    some(first, commonBegin);
-    for (i32 page = commonBegin / 16; page * 16 < commonEnd; ++page) {
-      i32 begin = page * 16 < commonBegin ? commonBegin : page * 16;
-      i32 end = page * 16 + 16 < commonEnd ? page * 16 + 16 : commonEnd;
+    some(any.lo, common.lo);
+    for (i32 page = common.lo / 16; page * 16 < common.hi; ++page) {
+      i32 begin = page * 16 < common.lo ? common.lo : page * 16;
+      i32 end = page * 16 + 16 < common.hi ? page * 16 + 16 : common.hi;
       for (i32 j = begin; j < end; ++j)
         LATHE_UNROLL
       for (u32 n = 0; n < P; ++n) {
@@ -195,7 +208,7 @@ private:
           o[i][n] = fma(Floats::splat(p[i][j]), value, o[i][n]);
       }
     }
-    some(commonEnd, last);
+    some(common.hi, any.hi);
     LATHE_UNROLL
     for (u32 i = 0; i < Q; ++i)
       LATHE_UNROLL

@@ -8,12 +8,9 @@
 
 namespace lathe::kernels::inline LATHE_ISA {
 
-/// e^x by Cephes' polynomial; exp(0) = 1, exp(-inf) = +0, exp(NaN) = NaN.
-LATHE_INLINE Floats exp(Floats x) {
+/// e^x for |x| < 89 by Cephes' polynomial; garbage outside.
+LATHE_INLINE Floats expInside(Floats inside) {
   using F = Floats;
-  // Outside of the range the polynomial gives garbage, which is not selected.
-  IntLanes tooSmall = x.v < -87.33654f, tooLarge = x.v > 88.37f;
-  F inside = select(tooSmall | tooLarge | (x.v != x.v), F::splat(0), x);
   Ints exponent = roundToInt(inside * F::splat(1.44269504f));
   F n = toFloats(exponent);
   F r = fma(n, F::splat(-0.693359375f), inside);
@@ -26,10 +23,24 @@ LATHE_INLINE Floats exp(Floats x) {
   p = fma(p, r, F::splat(5.0000001201e-1f));
   F y = fma(p, r * r, r) + F::splat(1);
   F scale = {bitsAs<FloatLanes>((exponent.v + 127) << 23)};
-  y = y * scale;
+  return y * scale;
+}
+
+/// e^x; exp(0) = 1, exp(-inf) = +0, exp(NaN) = NaN.
+LATHE_INLINE Floats exp(Floats x) {
+  using F = Floats;
+  IntLanes tooSmall = x.v < -87.33654f, tooLarge = x.v > 88.37f;
+  F y = expInside(select(tooSmall | tooLarge | (x.v != x.v), F::splat(0), x));
   y = select(tooSmall, F::splat(0), y);
   y = select(tooLarge, F::splat(__builtin_inff()), y);
   return select(x.v != x.v, x, y);
+}
+
+/// exp(x) for x <= 0 or NaN, the same bits.
+LATHE_INLINE Floats expOfNegative(Floats x) {
+  IntLanes inside = x.v >= -87.33654f;
+  Floats y = expInside(select(inside, x, Floats::splat(0)));
+  return select(inside, y, select(x.v != x.v, x, Floats::splat(0)));
 }
 
 LATHE_INLINE Floats tanh(Floats x) {

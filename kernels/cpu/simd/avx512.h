@@ -16,7 +16,7 @@ namespace lathe::kernels::inline LATHE_ISA {
 constexpr u32 tileRows(bool inHalves) { return 8; }
 
 /// Queries of an attention tile.
-inline constexpr u32 attentionQueries = 8;
+inline constexpr u32 attentionQueries = 16;
 
 #ifndef LATHE_SIMD_EMULATE
 
