@@ -154,7 +154,8 @@ template <> struct RowValues<Format::Q5_K> {
     const Q5_KR16 &b = static_cast<const Q5_KR16 *>(group)[index / 8];
     u32 sub = u32(index % 8);
     auto code = [&](u32 k) {
-      return fourBitAt(b.qs[sub], k, lane) | oneBitAt(b.qh[sub], k, lane) << 4;
+      return fourBitAt(b.subs[sub].qs, k, lane) |
+             oneBitAt(b.subs[sub].qh, k, lane) << 4;
     };
     valuesOfSixBit(b, sub, lane, code, to);
   }
@@ -165,8 +166,8 @@ template <> struct RowValues<Format::Q6_K> {
     u32 sub = u32(index % 8);
     f32 d = halfValue(b.d[lane]);
     for (u32 k = 0; k < 32; ++k) {
-      u32 code = fourBitAt(b.ql[sub], k, lane) | twoBitsAt(b.qh[sub], k, lane)
-                                                     << 4;
+      u32 code = fourBitAt(b.subs[sub].ql, k, lane) |
+                 twoBitsAt(b.subs[sub].qh, k, lane) << 4;
       to[k] = d * f32(b.scales[2 * sub + k / 16][lane]) * f32(i32(code) - 32);
     }
   }
@@ -181,8 +182,8 @@ template <> struct RowValues<Format::Q3_K> {
       u32 low =
           half < 8 ? b.scales[half][lane] & 15 : b.scales[half - 8][lane] >> 4;
       u32 high = b.scales[8 + half % 4][lane] >> (2 * (half / 4)) & 3;
-      u32 code = twoBitsAt(b.qs[sub], k, lane) | oneBitAt(b.hmask[sub], k, lane)
-                                                     << 2;
+      u32 code = twoBitsAt(b.subs[sub].qs, k, lane) |
+                 oneBitAt(b.subs[sub].hmask, k, lane) << 2;
       to[k] = d * f32(i32(low | high << 4) - 32) * f32(i32(code) - 4);
     }
   }

@@ -13,6 +13,10 @@
 ///   twoBit  [2][16][4]: byte (h, row, b), bits 2j..2j+1 = of k = 16h + 4j + b
 ///   byte    [8][16][4]: byte (j, row, b)             = code of k = 4j + b
 ///
+/// The planes of one sub lie side by side, so that a block is one stream of
+/// memory (with whole planes one after the other, a gemm of Q6_K that reads one
+/// row took twice as long).
+///
 /// Codes, scales and 16-bit floats are the bits that ggml stores. A packed
 /// 16-row group is its blocks in k order; see Layout.h.
 #ifndef LATHE_KERNELS_FORMATS_BLOCKS_H
@@ -96,8 +100,10 @@ struct Q2_KR16 {
 struct Q3_KR16 {
   u16 d[16];
   u8 scales[12][16];
-  u8 hmask[8][16][4]; ///< oneBit: code bit 2
-  u8 qs[8][2][16][4]; ///< twoBit
+  struct Sub {
+    u8 hmask[16][4]; ///< oneBit: code bit 2
+    u8 qs[2][16][4]; ///< twoBit
+  } subs[8];
 };
 
 /// value = d * scale * code - dmin * min, six-bit scale and min of k / 32.
@@ -113,16 +119,20 @@ struct Q5_KR16 {
   u16 d[16];
   u16 dmin[16];
   u8 scales[12][16];
-  u8 qh[8][16][4];    ///< oneBit: code bit 4
-  u8 qs[8][4][16][4]; ///< fourBit
+  struct Sub {
+    u8 qh[16][4];    ///< oneBit: code bit 4
+    u8 qs[4][16][4]; ///< fourBit
+  } subs[8];
 };
 
 /// value = d * scale * (code - 32), scale of k / 16.
 struct Q6_KR16 {
   u16 d[16];
   i8 scales[16][16];
-  u8 qh[8][2][16][4]; ///< twoBit: code bits 4..5
-  u8 ql[8][4][16][4]; ///< fourBit
+  struct Sub {
+    u8 qh[2][16][4]; ///< twoBit: code bits 4..5
+    u8 ql[4][16][4]; ///< fourBit
+  } subs[8];
 };
 
 /// value = d * (scale - 32) * iq4Values[code], six-bit scale of k / 32.

@@ -63,22 +63,22 @@ void scatter(Format format, const BlockFields &fields, uint8_t *block,
           << (bits * i);
     return static_cast<uint8_t>(value);
   };
-  if (traits.oneBitShift >= 0)
-    for (uint32_t sub = 0; sub < elems; sub += 32)
+  for (uint32_t sub = 0; sub < elems; sub += 32) {
+    if (traits.oneBitShift >= 0)
       for (uint8_t *to = cursor.quad(); uint32_t b : {0, 1, 2, 3})
         to[b] = gather(sub + b, 4, 8, 1, traits.oneBitShift);
-  if (traits.twoBitShift >= 0)
-    for (uint32_t half = 0; half < elems; half += 16)
-      for (uint8_t *to = cursor.quad(); uint32_t b : {0, 1, 2, 3})
-        to[b] = gather(half + b, 4, 4, 2, traits.twoBitShift);
-  if (traits.fourBitShift >= 0)
-    for (uint32_t sub = 0; sub < elems; sub += 32)
+    if (traits.twoBitShift >= 0)
+      for (uint32_t half = sub; half < sub + 32; half += 16)
+        for (uint8_t *to = cursor.quad(); uint32_t b : {0, 1, 2, 3})
+          to[b] = gather(half + b, 4, 4, 2, traits.twoBitShift);
+    if (traits.fourBitShift >= 0)
       for (uint32_t k = sub; k < sub + 16; k += 4)
         for (uint8_t *to = cursor.quad(); uint32_t b : {0, 1, 2, 3})
           to[b] = gather(k + b, 16, 2, 4, traits.fourBitShift);
-  if (traits.byteShift >= 0)
-    for (uint32_t k = 0; k < elems; k += 4)
-      std::memcpy(cursor.quad(), fields.codes + k, 4);
+    if (traits.byteShift >= 0)
+      for (uint32_t k = sub; k < sub + 32; k += 4)
+        std::memcpy(cursor.quad(), fields.codes + k, 4);
+  }
 }
 
 void collect(Format format, const uint8_t *block, uint32_t row,
@@ -100,22 +100,22 @@ void collect(Format format, const uint8_t *block, uint32_t row,
       fields.codes[first + stride * i] |= static_cast<uint8_t>(
           ((value >> (bits * i)) & ((1u << bits) - 1)) << shift);
   };
-  if (traits.oneBitShift >= 0)
-    for (uint32_t sub = 0; sub < elems; sub += 32)
+  for (uint32_t sub = 0; sub < elems; sub += 32) {
+    if (traits.oneBitShift >= 0)
       for (const uint8_t *from = cursor.quad(); uint32_t b : {0, 1, 2, 3})
         spread(from[b], sub + b, 4, 8, 1, traits.oneBitShift);
-  if (traits.twoBitShift >= 0)
-    for (uint32_t half = 0; half < elems; half += 16)
-      for (const uint8_t *from = cursor.quad(); uint32_t b : {0, 1, 2, 3})
-        spread(from[b], half + b, 4, 4, 2, traits.twoBitShift);
-  if (traits.fourBitShift >= 0)
-    for (uint32_t sub = 0; sub < elems; sub += 32)
+    if (traits.twoBitShift >= 0)
+      for (uint32_t half = sub; half < sub + 32; half += 16)
+        for (const uint8_t *from = cursor.quad(); uint32_t b : {0, 1, 2, 3})
+          spread(from[b], half + b, 4, 4, 2, traits.twoBitShift);
+    if (traits.fourBitShift >= 0)
       for (uint32_t k = sub; k < sub + 16; k += 4)
         for (const uint8_t *from = cursor.quad(); uint32_t b : {0, 1, 2, 3})
           spread(from[b], k + b, 16, 2, 4, traits.fourBitShift);
-  if (traits.byteShift >= 0)
-    for (uint32_t k = 0; k < elems; k += 4)
-      std::memcpy(fields.codes + k, cursor.quad(), 4);
+    if (traits.byteShift >= 0)
+      for (uint32_t k = sub; k < sub + 32; k += 4)
+        std::memcpy(fields.codes + k, cursor.quad(), 4);
+  }
 }
 
 /// Where element k of row `row` of a float format lies in its packed group.

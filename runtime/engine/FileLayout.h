@@ -27,7 +27,9 @@ inline constexpr uint32_t engineHeaderVersion = 1;
 /// Version of the manifest that this reader knows. A writer that adds fields
 /// which old readers may ignore raises format_version only; one that adds what
 /// they must not ignore raises min_reader too.
-inline constexpr uint32_t engineFormatVersion = 1;
+inline constexpr uint32_t engineFormatVersion = 2;
+/// The oldest that it still reads: 1 had other packed K-quants.
+inline constexpr uint32_t oldestFormatVersion = 2;
 
 inline constexpr uint64_t engineHeaderBytes = 64;
 inline constexpr uint64_t engineTrailerBytes = 176;

@@ -288,6 +288,13 @@ Result<const fb::Manifest *> validateManifest(std::span<const uint8_t> bytes,
                 "again",
                 manifest->min_reader(), engineFormatVersion,
                 quoted(viewOf(manifest->producer())));
+  if (manifest->format_version() != 0 &&
+      manifest->format_version() < oldestFormatVersion)
+    return fail(ErrorKind::Unsupported,
+                "it is of format version {}, this one reads {} and later: an "
+                "older {} made it; compile the model again",
+                manifest->format_version(), oldestFormatVersion,
+                quoted(viewOf(manifest->producer())));
   Checker check;
   bool valid = check.inRange("min_reader", manifest->min_reader(), 1,
                              engineFormatVersion) &&

@@ -176,14 +176,16 @@ template <> struct Quant<Format::Q4_K> : QuantSixBit<Q4_KR16, 15> {
 
 template <> struct Quant<Format::Q5_K> : QuantSixBit<Q5_KR16, 31> {
   static LATHE_INLINE BytePair codes(const Block &b, u32 sub, u32 i, u32 lane) {
-    return fourBits(b.qs[sub], i, lane) | oneBit(b.qh[sub], i, lane, 4);
+    return fourBits(b.subs[sub].qs, i, lane) |
+           oneBit(b.subs[sub].qh, i, lane, 4);
   }
 };
 
 template <> struct Quant<Format::Q6_K> : QuantBase<Q6_KR16, 8, 63, 32> {
   static constexpr bool inHalves = true;
   static LATHE_INLINE BytePair codes(const Block &b, u32 sub, u32 i, u32 lane) {
-    return fourBits(b.ql[sub], i, lane) | twoBits(b.qh[sub], i, lane, 4);
+    return fourBits(b.subs[sub].ql, i, lane) |
+           twoBits(b.subs[sub].qh, i, lane, 4);
   }
   static LATHE_INLINE Ints halfScale(const Block &b, u32 half, u32 lane) {
     return widen(load<RowSignedBytes>(b.scales[half] + lane));
@@ -193,7 +195,8 @@ template <> struct Quant<Format::Q6_K> : QuantBase<Q6_KR16, 8, 63, 32> {
 template <> struct Quant<Format::Q3_K> : QuantBase<Q3_KR16, 8, 7, 4> {
   static constexpr bool inHalves = true;
   static LATHE_INLINE BytePair codes(const Block &b, u32 sub, u32 i, u32 lane) {
-    return twoBits(b.qs[sub], i, lane, 0) | oneBit(b.hmask[sub], i, lane, 2);
+    return twoBits(b.subs[sub].qs, i, lane, 0) |
+           oneBit(b.subs[sub].hmask, i, lane, 2);
   }
   static LATHE_INLINE Ints halfScale(const Block &b, u32 half, u32 lane) {
     RowBytes low = load<RowBytes>(b.scales[half % 8] + lane);

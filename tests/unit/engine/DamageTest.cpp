@@ -203,8 +203,19 @@ TEST_F(DamagedEngine, OtherMinReaderIsNamed) {
   EXPECT_EQ(opened.error().kind, ErrorKind::Unsupported);
   EXPECT_THAT(opened.error().message,
               AllOf(HasSubstr("new.lathe: "),
-                    HasSubstr("format version 8, this one knows 1"),
+                    HasSubstr("format version 8, this one knows 2"),
                     HasSubstr("'lathe 7.0'")));
+}
+
+TEST_F(DamagedEngine, OlderFormatIsNamed) {
+  dir.write("old.lathe", withFields(whole, [](fb::ManifestT &manifest) {
+              manifest.format_version = manifest.min_reader = 1;
+            }));
+  auto opened = Engine::open(dir.path("old.lathe"), trustAll());
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().kind, ErrorKind::Unsupported);
+  EXPECT_THAT(opened.error().message,
+              HasSubstr("of format version 1, this one reads 2 and later"));
 }
 
 TEST_F(DamagedEngine, NewerFormatThatOldReadersMayReadOpens) {

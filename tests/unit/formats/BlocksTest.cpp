@@ -105,8 +105,8 @@ TEST(Blocks, KQuants) {
     int s = k / 16;
     int low = b.scales[s % 8][r] >> (s / 8 * 4) & 15;
     int high = b.scales[8 + s % 4][r] >> (s / 4 * 2) & 3;
-    int code = twoBit(b.qs[k / 32], r, k % 32) |
-               oneBit(b.hmask[k / 32], r, k % 32) << 2;
+    int code = twoBit(b.subs[k / 32].qs, r, k % 32) |
+               oneBit(b.subs[k / 32].hmask, r, k % 32) << 2;
     return f16ToF32(b.d[r]) * f32((low | high << 4) - 32) * f32(code - 4);
   });
   check<Q4_KR16>(Format::Q4_K, [](auto &b, int r, int k) {
@@ -119,14 +119,14 @@ TEST(Blocks, KQuants) {
   check<Q5_KR16>(Format::Q5_K, [](auto &b, int r, int k) {
     int scale, min;
     sixBit(b.scales, r, k / 32, scale, min);
-    int code =
-        fourBit(b.qs[k / 32], r, k % 32) | oneBit(b.qh[k / 32], r, k % 32) << 4;
+    int code = fourBit(b.subs[k / 32].qs, r, k % 32) |
+               oneBit(b.subs[k / 32].qh, r, k % 32) << 4;
     return f16ToF32(b.d[r]) * f32(scale) * f32(code) -
            f16ToF32(b.dmin[r]) * f32(min);
   });
   check<Q6_KR16>(Format::Q6_K, [](auto &b, int r, int k) {
-    int code =
-        fourBit(b.ql[k / 32], r, k % 32) | twoBit(b.qh[k / 32], r, k % 32) << 4;
+    int code = fourBit(b.subs[k / 32].ql, r, k % 32) |
+               twoBit(b.subs[k / 32].qh, r, k % 32) << 4;
     return f16ToF32(b.d[r]) * f32(b.scales[k / 16][r]) * f32(code - 32);
   });
 }
