@@ -6,11 +6,11 @@
 /// stored as `store` says.
 ///
 /// Work is args->attentionWork[group]; a unit is one item for one KV head and
-/// all query heads that share it. Of an item with partials, row r and chunk c
-/// (both counted from its first) have partial set
-/// `partial + r * chunkCount + c`; l = 0 says that the row saw nothing of the
-/// chunk. Items with the same counter are neighbours in the list, in the order
-/// of their chunks, and have the same rows.
+/// all or some of the query heads that share it. Of an item with partials, row
+/// r and chunk c (both counted from its first) have partial set `partial + r *
+/// chunkCount + c`; l = 0 says that the row saw nothing of the chunk. Items
+/// with the same counter are neighbours in the list, in the order of their
+/// chunks, and have the same rows.
 #ifndef LATHE_KERNELS_CPU_ATTENTION_H
 #define LATHE_KERNELS_CPU_ATTENTION_H
 
@@ -20,14 +20,13 @@
 
 namespace lathe::kernels::inline LATHE_ISA {
 
-/// One KV head of an attention kernel, for one thread.
+/// One unit of an attention kernel, for one thread.
 template <typename K> struct AttentionRun {
   using Cache = CacheElement<typename K::Element>;
   static constexpr i64 headDim = K::headDim, chunk = K::chunk;
   static constexpr i64 perKv = K::heads / K::kvHeads;
   static constexpr i64 chunkPages = chunk / i64(pageTokens);
-  static constexpr i64 outWidth = perKv * headDim;
-  static_assert(K::store == Store::F32 || outWidth % 32 == 0,
+  static_assert(K::store == Store::F32 || perKv * headDim % 32 == 0,
                 "an activation block has one producer");
   using Result = ChunkResult<headDim>;
 
@@ -47,23 +46,25 @@ template <typename K> struct AttentionRun {
   f32 *partials;
   void *out;
   i64 kvHead;
+  i64 firstHead, headCount; ///< The unit's query heads.
 
   /// An item that folds as it goes.
   void runFolding(const AttentionWork &item) const {
     for (i64 row = 0; row < item.rowCount; row += passRows) {
       i64 rows = countFrom(item, row);
       Result folded[passQueries];
-      for (i64 i = 0; i < rows * perKv; ++i)
+      for (i64 i = 0; i < rows * headCount; ++i)
         folded[i].l = 0;
       overChunks(item, row, rows, [&](i64, i64 query, const Result &result) {
         fold(folded[query], result.o, result.m, result.l);
       });
       for (i64 r = 0; r < rows; ++r)
-        finishRow(i64(item.firstRow) + row + r, folded + r * perKv);
+        finishRow(i64(item.firstRow) + row + r, folded + r * headCount);
     }
   }
 
-  /// An item with partials; the last of its siblings folds them all.
+  /// An item with partials, for all query heads of the KV head; the last of its
+  /// siblings folds them all.
   void runPartial(const AttentionWorkList &list, i64 at) const {
     const AttentionWork &item = list.items[at];
     for (i64 row = 0; row < item.rowCount; row += passRows)
@@ -138,13 +139,13 @@ private:
   template <typename Body>
   void overChunks(const AttentionWork &item, i64 row, i64 rows,
                   Body body) const {
-    i64 queries = rows * perKv;
+    i64 queries = rows * headCount, rowElems = headCount * headDim;
     alignas(64) f32 panel[passQueries * headDim];
     for (i64 r = 0; r < rows; ++r)
-      __builtin_memcpy(
-          panel + r * perKv * headDim,
-          q + ((item.firstRow + row + r) * K::heads + kvHead * perKv) * headDim,
-          perKv * headDim * sizeof(f32));
+      __builtin_memcpy(panel + r * rowElems,
+                       q + ((item.firstRow + row + r) * K::heads + firstHead) *
+                               headDim,
+                       u64(rowElems) * sizeof(f32));
     // A tile that is not full repeats the last query.
     i64 covered = queries;
     forTiles(queries, [&]<u32 Q>(i64 at) { covered = at + Q; });
@@ -171,7 +172,7 @@ private:
         Visible visible[Q];
         for (u32 i = 0; i < Q; ++i)
           visible[i] = at + i < queries
-                           ? visibleIn(positions[(at + i) / perKv], start)
+                           ? visibleIn(positions[(at + i) / headCount], start)
                            : Visible{0, 0};
         Result results[Q];
         AttentionTile<K, Q>::run(panel + at * headDim, visible, keyPages,
@@ -209,21 +210,21 @@ private:
       body.template operator()<smallTile>(at);
   }
 
-  /// Writes one row of this KV head's query heads.
+  /// Writes one row of the unit's query heads.
   void finishRow(i64 row, const Result *folded) const {
-    alignas(64) f32 done[ceilDivide(outWidth, 16) * 16];
-    for (i64 head = 0; head < perKv; ++head) {
+    alignas(64) f32 done[ceilDivide(perKv * headDim, 16) * 16];
+    i64 outWidth = headCount * headDim, column = firstHead * headDim;
+    for (i64 head = 0; head < headCount; ++head) {
       Floats inverse = Floats::splat(1) / Floats::splat(folded[head].l);
       for (i64 d = 0; d < headDim; d += width)
         storeFirst(done + head * headDim + d,
                    loadFirst(folded[head].o + d, headDim - d) * inverse,
                    headDim - d);
     }
-    i64 column = kvHead * outWidth;
     if constexpr (K::store == Store::F32) {
       __builtin_memcpy(static_cast<f32 *>(out) + row * K::heads * headDim +
                            column,
-                       done, outWidth * sizeof(f32));
+                       done, u64(outWidth) * sizeof(f32));
     } else {
       ActivationBlock *to = static_cast<ActivationBlock *>(out) +
                             (row * K::heads * headDim + column) / 32;
@@ -238,18 +239,20 @@ template <typename K>
 void attention(const StepArgs *args, const void *const *operands, u32,
                u32 thread, u32 threads) {
   const AttentionWorkList &list = args->attentionWork[K::group];
-  forAttentionUnits(list, K::kvHeads, thread, threads, [&](i64 at, i64 kvHead) {
+  forAttentionUnits<K>(list, thread, threads, [&](const AttentionUnit &unit) {
     AttentionRun<K> run = {args,
                            static_cast<const f32 *>(operands[0]),
                            operands[1],
                            operands[2],
                            static_cast<f32 *>(const_cast<void *>(operands[3])),
                            const_cast<void *>(operands[4]),
-                           kvHead};
-    if (list.items[at].partial == ~0u)
-      run.runFolding(list.items[at]);
+                           unit.kvHead,
+                           unit.heads.begin,
+                           unit.heads.end - unit.heads.begin};
+    if (list.items[unit.item].partial == ~0u)
+      run.runFolding(list.items[unit.item]);
     else
-      run.runPartial(list, at);
+      run.runPartial(list, unit.item);
   });
 }
 

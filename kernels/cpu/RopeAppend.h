@@ -68,7 +68,6 @@ template <typename K> struct RopeAppendRun {
   using Type = typename Cache::Type;
   static constexpr i64 headDim = K::headDim, pairs = K::ropePairs;
   static constexpr i64 padded = ceilDivide(headDim, 16) * 16;
-  static constexpr i64 perKv = K::heads / K::kvHeads;
   static constexpr u32 tableAt = 3, normAt = tableAt + (pairs > 0 ? 1 : 0);
   static constexpr u32 poolAt = normAt + (K::qkNorm ? 2 : 0);
 
@@ -86,12 +85,12 @@ template <typename K> struct RopeAppendRun {
     return Entry(at);
   }
 
-  /// Writes the queries of a row that read this KV head.
-  void prepareQueries(i64 row, i64 kvHead, const Entry &entry) const {
+  /// Writes some queries of a row.
+  void prepareQueries(i64 row, Range heads, const Entry &entry) const {
     const f32 *q = static_cast<const f32 *>(operands[0]);
     f32 *out = static_cast<f32 *>(const_cast<void *>(operands[poolAt + 2]));
     alignas(64) f32 head[padded] = {};
-    for (i64 h = kvHead * perKv; h < (kvHead + 1) * perKv; ++h) {
+    for (i64 h = heads.begin; h < heads.end; ++h) {
       i64 offset = (row * K::heads + h) * headDim;
       prepare(q + offset, normAt, entry, head);
       for (i64 d = 0; d < headDim; d += width)
@@ -151,7 +150,8 @@ void ropeAppend(const StepArgs *args, const void *const *operands, u32 rows,
   for (i64 at = range.begin; at < range.end; ++at) {
     i64 row = at / K::kvHeads, kvHead = at % K::kvHeads;
     auto entry = run.entryOf(row);
-    run.prepareQueries(row, kvHead, entry);
+    run.prepareQueries(row, splitEvenly(K::heads, u32(kvHead), K::kvHeads),
+                       entry);
     run.append(row, kvHead, entry);
   }
 }
@@ -165,20 +165,19 @@ template <typename K>
 void ropeAppendOwned(const StepArgs *args, const void *const *operands, u32,
                      u32 thread, u32 threads) {
   RopeAppendRun<K> run = {args, operands};
-  forAttentionUnits(
-      args->attentionWork[K::group], K::kvHeads, thread, threads,
-      [&](i64 at, i64 kvHead) {
-        const AttentionWork &item = args->attentionWork[K::group].items[at];
-        for (i64 row = 0; row < i64(item.rowCount); ++row)
-          run.prepareQueries(item.firstRow + row, kvHead,
-                             run.entryOf(item.firstRow + row));
-        i64 begin = i64(item.firstChunk) * K::chunk;
-        i64 end = begin + i64(item.chunkCount) * K::chunk;
-        for (i64 row = args->sequenceStarts[item.sequence];
-             row < i64(args->sequenceStarts[item.sequence + 1]); ++row)
-          if (args->positions[row] >= begin && args->positions[row] < end)
-            run.append(row, kvHead, run.entryOf(row));
-      });
+  const AttentionWorkList &list = args->attentionWork[K::group];
+  forAttentionUnits<K>(list, thread, threads, [&](const AttentionUnit &unit) {
+    const AttentionWork &item = list.items[unit.item];
+    for (i64 row = 0; row < i64(item.rowCount); ++row)
+      run.prepareQueries(item.firstRow + row, unit.heads,
+                         run.entryOf(item.firstRow + row));
+    i64 begin = i64(item.firstChunk) * K::chunk;
+    i64 end = begin + i64(item.chunkCount) * K::chunk;
+    for (i64 row = args->sequenceStarts[item.sequence];
+         row < i64(args->sequenceStarts[item.sequence + 1]); ++row)
+      if (args->positions[row] >= begin && args->positions[row] < end)
+        run.append(row, unit.kvHead, run.entryOf(row));
+  });
 }
 
 } // namespace lathe::kernels::inline LATHE_ISA

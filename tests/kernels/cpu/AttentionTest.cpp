@@ -316,6 +316,12 @@ TEST(Attention, EqualsTheContract) {
                 false, true);
       talk.step(test, what + " owned, again", {1, 3, 1}, 4, 4, 1, false, false,
                 true);
+      // Threads share an item's query heads.
+      talk.step(test, what + " many threads", {0, 3, 0}, 16, 4, 0, true);
+      talk.step(test, what + " many threads, partials", {0, 3, 0}, 64, 1, 1,
+                true);
+      talk.step(test, what + " many threads, owned", {0, 3, 0}, 16, 4, 0, false,
+                false, true);
       talk.step(test, what + " infinite values", {0, 9, 0}, 1, 16, 0, false,
                 true);
     }
