@@ -1,13 +1,13 @@
 /// \file
 /// lathe bench: how fast a model runs here, beside what the machine can do.
 
+#include "runtime/device/MachineLimits.h"
 #include "runtime/schedule/Session.h"
 #include "tools/lathe/BenchMeasure.h"
 #include "tools/lathe/BenchReport.h"
 #include "tools/lathe/Checks.h"
 #include "tools/lathe/Command.h"
 #include "tools/lathe/Interrupt.h"
-#include "tools/lathe/MachineLimits.h"
 #include "tools/lathe/OpenModel.h"
 #include "tools/lathe/PlotFile.h"
 #include "tools/lathe/Terminal.h"
@@ -79,10 +79,10 @@ Result<bool> benchEngine(const Options &options, bool kv,
     report.threads = (*session)->threads();
     runtime::CpuFeatures cpu = runtime::CpuFeatures::detect();
     report.cpu = cpu.summary();
-    auto bandwidth = measureBandwidth(report.threads);
+    auto bandwidth = runtime::measureBandwidth(report.threads);
     if (!bandwidth)
       return failFrom(bandwidth);
-    auto int8 = measureInt8(report.threads, cpu);
+    auto int8 = runtime::measureInt8(report.threads, cpu.bestIsa());
     if (!int8)
       return failFrom(int8);
     report.bandwidth = *bandwidth;

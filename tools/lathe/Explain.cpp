@@ -1,11 +1,11 @@
 /// \file
 /// lathe explain: where the time of a step goes, and what bounds it.
 
+#include "runtime/device/MachineLimits.h"
 #include "runtime/schedule/TracedSteps.h"
 #include "tools/lathe/Checks.h"
 #include "tools/lathe/Command.h"
 #include "tools/lathe/Interrupt.h"
-#include "tools/lathe/MachineLimits.h"
 #include "tools/lathe/OpenModel.h"
 #include "tools/lathe/PlotFile.h"
 #include "tools/lathe/StepReport.h"
@@ -90,13 +90,13 @@ Result<std::optional<StepTime>> measure(TracedSteps &steps,
 }
 
 Result<StepLimits> measureLimits(u32 threads, const runtime::CpuFeatures &cpu) {
-  auto bandwidth = measureBandwidth(threads);
+  auto bandwidth = runtime::measureBandwidth(threads);
   if (!bandwidth)
     return failFrom(bandwidth);
-  auto int8 = measureInt8(threads, cpu);
+  auto int8 = runtime::measureInt8(threads, cpu.bestIsa());
   if (!int8)
     return failFrom(int8);
-  auto f32s = measureF32(threads, cpu);
+  auto f32s = runtime::measureF32(threads, cpu.bestIsa());
   if (!f32s)
     return failFrom(f32s);
   return StepLimits{

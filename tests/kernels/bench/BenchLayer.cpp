@@ -59,6 +59,59 @@ struct Attention {
   }
 };
 
+struct Rope {
+  static constexpr u32 group = 0;
+  static constexpr i64 heads = 9, kvHeads = 3, headDim = 64, ropePairs = 32;
+  static constexpr bool ropeHalves = false, qkNorm = false;
+  static constexpr f32 epsilon = 0, qScale = 0.125f;
+  static constexpr i64 chunk = 128;
+  using Element = F16;
+
+  static void run(const StepArgs *args, const void *const *operands, u32 rows,
+                  u32 thread, u32 threads) {
+    ropeAppend<Rope>(args, operands, rows, thread, threads);
+  }
+};
+
+struct Norm {
+  static constexpr i64 k = 576;
+  struct Stage {
+    static constexpr bool rms = true;
+    static constexpr f32 epsilon = 1e-5f;
+    static constexpr u32 sideCount = 1;
+    static constexpr Side sides[] = {Side::Column};
+    static constexpr u32 storeCount = 1;
+    static constexpr Store stores[] = {Store::Q8};
+    template <typename V> static inline V map(V x, V s0) { return x * s0; }
+  };
+  using Stages = TypeList<Stage>;
+
+  static void run(const StepArgs *args, const void *const *operands, u32 rows,
+                  u32 thread, u32 threads) {
+    rowwise<Norm>(args, operands, rows, thread, threads);
+  }
+};
+
+struct Embedding {
+  static constexpr i64 vocab = 49152, k = 576;
+  static constexpr Format format = Format::Q8_0;
+  template <typename V> static inline V map(V x) { return x; }
+
+  static void run(const StepArgs *args, const void *const *operands, u32 rows,
+                  u32 thread, u32 threads) {
+    embed<Embedding>(args, operands, rows, thread, threads);
+  }
+};
+
+struct Pick {
+  static constexpr i64 n = 49152, k = 576;
+
+  static void run(const StepArgs *args, const void *const *operands, u32 rows,
+                  u32 thread, u32 threads) {
+    pick<Pick>(args, operands, rows, thread, threads);
+  }
+};
+
 #define LATHE_STRING_OF(x) #x
 #define LATHE_STRING(x) LATHE_STRING_OF(x)
 
@@ -67,6 +120,10 @@ const BenchLayer layer = {
     LATHE_STRING(LATHE_ISA),
     gemms,
     sizeof(gemms) / sizeof(gemms[0]),
-    {Attention::heads, Attention::kvHeads, Attention::headDim, Attention::run}};
+    {Attention::heads, Attention::kvHeads, Attention::headDim, Attention::run},
+    {Rope::heads, Rope::kvHeads, Rope::headDim, Rope::ropePairs, Rope::run},
+    {Norm::k, Norm::run},
+    {Embedding::format, Embedding::vocab, Embedding::k, Embedding::run},
+    {Pick::n, Pick::k, Pick::run}};
 
 } // namespace lathe::bench::LATHE_ISA

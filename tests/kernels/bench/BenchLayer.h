@@ -22,11 +22,40 @@ struct AttentionBench {
   KernelFunction function;
 };
 
+/// The QK preparation and KV append before it, 32 rotated pairs a head.
+struct RopeBench {
+  i64 heads, kvHeads, headDim, pairs;
+  KernelFunction function;
+};
+
+/// An RMS norm of [rows, k] with a weight, stored as activation blocks.
+struct RowwiseBench {
+  i64 k;
+  KernelFunction function;
+};
+
+/// Rows of a table [vocab, k].
+struct EmbedBench {
+  kernels::Format format;
+  i64 vocab, k;
+  KernelFunction function;
+};
+
+/// The largest of n logits from a coarse head.
+struct PickBench {
+  i64 n, k;
+  KernelFunction function;
+};
+
 struct BenchLayer {
   const char *name;
   const GemmBench *gemms;
   u32 gemmCount;
   AttentionBench attention;
+  RopeBench rope;
+  RowwiseBench rowwise;
+  EmbedBench embed;
+  PickBench pick;
 };
 
 } // namespace lathe::bench

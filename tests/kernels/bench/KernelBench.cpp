@@ -1,12 +1,17 @@
-// GB/s of weights and GOP/s of gemms by row count, and attention, on one
-// thread and for every ISA layer that this CPU runs. At few rows the weights of
-// many layers in turn make the caches useless, as in decoding; from 64 rows on
-// it does not matter. Not run by ctest.
+// Each skeleton on one thread, for every ISA layer that this CPU runs: bytes
+// and operations per second and the share of the limit, which is bandwidth or
+// the peak of the layer's instructions, measured before, whichever binds. At
+// few rows the weights of many layers in turn make the caches useless, as in
+// decoding; from 64 rows on it does not matter. Not run by ctest.
 
 #include "kernels/formats/Layout.h"
+#include "runtime/device/MachineLimits.h"
 #include "tests/kernels/bench/BenchLayer.h"
 
+#include <algorithm>
 #include <benchmark/benchmark.h>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <random>
@@ -49,7 +54,33 @@ u8 *weightMemory() {
   return memory;
 }
 
-void runGemm(benchmark::State &state, const GemmBench &bench) {
+/// What a layer can do on one thread, per second.
+struct Peaks {
+  f64 bytes, int8Macs, f32Macs;
+};
+
+/// What one call moves and multiplies.
+struct Work {
+  f64 bytes, int8Macs, f32Macs;
+};
+
+void report(benchmark::State &state, const Peaks &peaks, const Work &work) {
+  auto rate = [&](const char *name, f64 each) {
+    if (each > 0)
+      state.counters[name] = benchmark::Counter(each * f64(state.iterations()),
+                                                benchmark::Counter::kIsRate,
+                                                benchmark::Counter::kIs1000);
+  };
+  rate("bytes", work.bytes);
+  rate("ops", 2 * (work.int8Macs + work.f32Macs));
+  // Seconds that a call takes at least, per second.
+  rate("of_limit",
+       std::max(work.bytes / peaks.bytes,
+                work.int8Macs / peaks.int8Macs + work.f32Macs / peaks.f32Macs));
+}
+
+void runGemm(benchmark::State &state, const Peaks &peaks,
+             const GemmBench &bench) {
   u32 rows = u32(state.range(0));
   const u8 *weights = weightMemory();
   u64 bytes = *kernels::packedBytes(bench.format, u64(bench.n), u64(bench.k));
@@ -72,18 +103,15 @@ void runGemm(benchmark::State &state, const GemmBench &bench) {
     bench.function(nullptr, operands, rows, 0, 1);
     at = at + 1 < copies ? at + 1 : 0;
   }
-  f64 runs = f64(state.iterations());
-  state.counters["weights"] =
-      benchmark::Counter(f64(bytes) * runs, benchmark::Counter::kIsRate,
-                         benchmark::Counter::kIs1000);
-  state.counters["ops"] = benchmark::Counter(
-      2.0 * f64(rows) * f64(bench.n) * f64(bench.k) * runs,
-      benchmark::Counter::kIsRate, benchmark::Counter::kIs1000);
+  f64 macs = f64(rows) * f64(bench.n) * f64(bench.k);
+  report(state, peaks,
+         floatInput ? Work{f64(bytes), 0, macs} : Work{f64(bytes), macs, 0});
 }
 
 /// `rows` rows at the end of a sequence of `depth` + rows keys, layer after
 /// layer, so that at few rows K and V come from memory as in decoding.
-void runAttention(benchmark::State &state, const AttentionBench &bench) {
+void runAttention(benchmark::State &state, const Peaks &peaks,
+                  const AttentionBench &bench) {
   u32 rows = u32(state.range(0)), depth = u32(state.range(1));
   u32 total = depth + rows, pages = (total + pageTokens - 1) / pageTokens;
   constexpr u64 layers = 30;
@@ -123,17 +151,121 @@ void runAttention(benchmark::State &state, const AttentionBench &bench) {
   f64 pairs = 0;
   for (u32 i = 0; i < rows; ++i)
     pairs += depth + i + 1;
-  state.counters["flops"] = benchmark::Counter(
-      4.0 * pairs * f64(width) * f64(state.iterations()),
-      benchmark::Counter::kIsRate, benchmark::Counter::kIs1000);
+  f64 keyBytes = 4.0 * f64(bench.kvHeads * bench.headDim);
+  report(state, peaks, {total * keyBytes, 0, 2 * pairs * f64(width)});
+}
+
+/// The activations and the cache stay in L2: what is measured is the work.
+void runRope(benchmark::State &state, const Peaks &peaks,
+             const RopeBench &bench) {
+  u32 rows = u32(state.range(0)), pages = (rows + pageTokens - 1) / pageTokens;
+  u64 q = u64(bench.heads * bench.headDim),
+      kv = u64(bench.kvHeads * bench.headDim);
+  std::vector<u16> pool(2 * kv * pageTokens * (pages + 1));
+  std::vector<u32> table(pages), sequence(rows, 0);
+  for (u32 i = 0; i < pages; ++i)
+    table[i] = i + 1;
+  std::vector<i32> positions(rows);
+  for (u32 i = 0; i < rows; ++i)
+    positions[i] = i32(i);
+  KvGroupArgs group = {reinterpret_cast<u8 *>(pool.data()), table.data(), pages,
+                       pages + 1};
+  StepArgs args = {};
+  args.groups = &group;
+  args.positions = positions.data();
+  args.rowSequence = sequence.data();
+  std::vector<f32> queries(rows * q, 0.1f), out(rows * q),
+      keys(rows * kv, 0.1f), angles(rows * u64(bench.pairs) * 2, 0.5f);
+  const void *operands[] = {
+      queries.data(), keys.data(),
+      keys.data(),    angles.data(),
+      group.pool,     group.pool + kv * pageTokens * 2 * (pages + 1),
+      out.data()};
+  for (auto _ : state)
+    bench.function(&args, operands, rows, 0, 1);
+  report(state, peaks, {f64(rows) * f64(8 * q + 12 * kv), 0, 0});
+}
+
+void runRowwise(benchmark::State &state, const Peaks &peaks,
+                const RowwiseBench &bench) {
+  u32 rows = u32(state.range(0));
+  u64 k = u64(bench.k);
+  std::vector<f32> x(rows * k, 0.5f), weight(k, 1);
+  std::vector<ActivationBlock> out(rows * k / 32);
+  const void *operands[] = {x.data(), weight.data(), out.data()};
+  for (auto _ : state)
+    bench.function(nullptr, operands, rows, 0, 1);
+  report(state, peaks,
+         {f64(rows) * f64(4 * k + k / 32 * sizeof(ActivationBlock)), 0, 0});
+}
+
+void runEmbed(benchmark::State &state, const Peaks &peaks,
+              const EmbedBench &bench) {
+  u32 rows = u32(state.range(0));
+  u64 k = u64(bench.k);
+  std::mt19937 random(1);
+  std::vector<i32> tokens(rows);
+  std::vector<f32> out(rows * k);
+  StepArgs args = {};
+  args.tokens = tokens.data();
+  const void *operands[] = {weightMemory(), out.data()};
+  for (auto _ : state) {
+    for (i32 &token : tokens)
+      token = i32(random() % u32(bench.vocab));
+    bench.function(&args, operands, rows, 0, 1);
+  }
+  u64 rowBytes = *kernels::packedBytes(bench.format, 16, k) / 16;
+  report(state, peaks, {f64(rows) * f64(rowBytes + 4 * k), 0, 0});
+}
+
+/// The bytes of the coarse head; what must be computed exactly comes on top.
+void runPick(benchmark::State &state, const Peaks &peaks,
+             const PickBench &bench) {
+  u64 n = u64(bench.n), k = u64(bench.k);
+  u64 headBytes = *kernels::packedBytes(kernels::Format::Q8_0, n, k);
+  u64 coarseBytes = *kernels::packedBytes(kernels::Format::Q5_0, n, k);
+  std::vector<ActivationBlock> x(k / 32);
+  for (ActivationBlock &block : x) {
+    block = {};
+    block.d = 0.01f;
+    block.q[0] = 100;
+    block.laneSum[0][0] = 100;
+  }
+  std::vector<f32> errors(n, 1e-6f), bounds(n);
+  std::vector<u8> rowState(pickStateBytes);
+  PickArgs how;
+  PickResult picked;
+  StepArgs args = {};
+  args.headRows = 1;
+  args.pickArgs = &how;
+  StepBarrier barrier = {};
+  args.barrier = &barrier;
+  const void *operands[] = {
+      x.data(),      weightMemory(), weightMemory() + headBytes,
+      errors.data(), bounds.data(),  rowState.data(),
+      &picked};
+  for (auto _ : state)
+    bench.function(&args, operands, 1, 0, 1);
+  report(state, peaks, {f64(coarseBytes), f64(n * k), 0});
+}
+
+/// A figure of the machine, or the end of the program.
+f64 limitOf(runtime::Result<f64> measured) {
+  if (measured)
+    return *measured;
+  std::fprintf(stderr, "kernels-bench: %s\n", measured.error().message.c_str());
+  std::exit(1);
 }
 
 void addLayer(const BenchLayer &layer) {
+  static const f64 bandwidth = limitOf(runtime::measureBandwidth(1));
+  Peaks peaks = {bandwidth, limitOf(runtime::measureInt8(1, layer.name)),
+                 limitOf(runtime::measureF32(1, layer.name))};
   for (u32 i = 0; i < layer.gemmCount; ++i) {
     const GemmBench &gemm = layer.gemms[i];
     std::string name = std::string(layer.name) + "/gemm/" + gemm.name + "/" +
                        std::to_string(gemm.n) + "x" + std::to_string(gemm.k);
-    benchmark::RegisterBenchmark(name.c_str(), runGemm, gemm)
+    benchmark::RegisterBenchmark(name.c_str(), runGemm, peaks, gemm)
         ->ArgName("M")
         ->Arg(1)
         ->Arg(2)
@@ -142,14 +274,21 @@ void addLayer(const BenchLayer &layer) {
         ->Arg(64)
         ->Arg(512);
   }
-  std::string name = std::string(layer.name) + "/attention";
-  benchmark::RegisterBenchmark(name.c_str(), runAttention, layer.attention)
+  auto add = [&](const char *skeleton, auto run, const auto &bench) {
+    std::string name = std::string(layer.name) + "/" + skeleton;
+    return benchmark::RegisterBenchmark(name.c_str(), run, peaks, bench);
+  };
+  add("attention", runAttention, layer.attention)
       ->ArgNames({"rows", "depth"})
       ->Args({1, 128})
       ->Args({1, 512})
       ->Args({1, 4096})
       ->Args({512, 0})
       ->Args({512, 3584});
+  add("rope_append", runRope, layer.rope)->ArgName("rows")->Arg(1)->Arg(64);
+  add("rowwise", runRowwise, layer.rowwise)->ArgName("rows")->Arg(1)->Arg(64);
+  add("embed", runEmbed, layer.embed)->ArgName("rows")->Arg(1)->Arg(64);
+  add("pick", runPick, layer.pick);
 }
 
 /// The CPU's name and feature flags belong to every figure.

@@ -1,6 +1,7 @@
-#include "tools/lathe/MachineLimits.h"
+#include "runtime/device/MachineLimits.h"
 
 #include "runtime/device/Memory.h"
+#include "runtime/device/ThreadTeam.h"
 
 #include <algorithm>
 #include <array>
@@ -10,10 +11,7 @@
 #include <unistd.h>
 
 using namespace lathe;
-using namespace lathe::tools;
-using runtime::failFrom;
-using runtime::Result;
-using runtime::ThreadTeam;
+using namespace lathe::runtime;
 
 namespace {
 
@@ -104,10 +102,10 @@ u64 plainLoop(u64 rounds) {
   return rounds * chains * 8;
 }
 
-Loop int8LoopFor(const runtime::CpuFeatures &cpu) {
-  if (cpu.has("avx512f") && cpu.has("avx512vnni"))
+Loop int8LoopFor(std::string_view isa) {
+  if (isa == "avx512")
     return vnniLoop;
-  return cpu.has("avx2") ? avx2Loop : plainLoop;
+  return isa == "avx2" ? avx2Loop : plainLoop;
 }
 
 /// Products of 1 by 1, added up: no denormals, no rounding. The compiler fuses
@@ -153,10 +151,10 @@ u64 plainF32Loop(u64 rounds) {
   return rounds * chains * 4;
 }
 
-Loop f32LoopFor(const runtime::CpuFeatures &cpu) {
-  if (cpu.has("avx512f"))
+Loop f32LoopFor(std::string_view isa) {
+  if (isa == "avx512")
     return fma512Loop;
-  return cpu.has("avx2") && cpu.has("fma") ? fma256Loop : plainF32Loop;
+  return isa == "avx2" ? fma256Loop : plainF32Loop;
 }
 
 /// The best of three runs of a loop in all threads.
@@ -183,16 +181,16 @@ u64 bufferBytes() {
 
 } // namespace
 
-Result<f64> tools::measureBandwidth(u32 threads) {
+Result<f64> runtime::measureBandwidth(u32 threads) {
   auto team = ThreadTeam::create({.threads = threads});
   if (!team)
     return failFrom(team);
   u64 bytes = bufferBytes();
-  auto checked = runtime::MemoryBudget::detect().check(
+  auto checked = MemoryBudget::detect().check(
       bytes, "the bandwidth measurement", "free some");
   if (!checked)
     return failFrom(checked);
-  auto buffer = runtime::MemoryRegion::map(bytes, "the bandwidth measurement");
+  auto buffer = MemoryRegion::map(bytes, "the bandwidth measurement");
   if (!buffer)
     return failFrom(buffer);
   u64 share = bytes / threads / 4096 * 4096;
@@ -211,10 +209,10 @@ Result<f64> tools::measureBandwidth(u32 threads) {
   return best;
 }
 
-Result<f64> tools::measureInt8(u32 threads, const runtime::CpuFeatures &cpu) {
-  return measureLoop(threads, int8LoopFor(cpu));
+Result<f64> runtime::measureInt8(u32 threads, std::string_view isa) {
+  return measureLoop(threads, int8LoopFor(isa));
 }
 
-Result<f64> tools::measureF32(u32 threads, const runtime::CpuFeatures &cpu) {
-  return measureLoop(threads, f32LoopFor(cpu));
+Result<f64> runtime::measureF32(u32 threads, std::string_view isa) {
+  return measureLoop(threads, f32LoopFor(isa));
 }
