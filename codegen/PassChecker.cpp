@@ -207,6 +207,7 @@ bool reproduces(const ReducedModule &reduced, const Trace &trace,
     inputs.push_back(*tensor);
   }
   std::vector<ir::StepRow> rows;
+  rows.reserve(static_cast<size_t>(trace.hidden.dim(0)));
   for (int64_t t = 0; t < trace.hidden.dim(0); ++t)
     rows.push_back({0, static_cast<int32_t>(t)});
   auto evaluate = [&](ModuleOp which) {

@@ -31,6 +31,7 @@ namespace {
 
 std::vector<ir::StepRow> rowsFrom(size_t start, size_t count) {
   std::vector<ir::StepRow> rows;
+  rows.reserve(count);
   for (size_t i = 0; i < count; ++i)
     rows.push_back({0, static_cast<int32_t>(start + i)});
   return rows;
@@ -107,6 +108,7 @@ FailureOr<Tensor> codegen::hiddenBySteps(ModuleOp module,
   ir::Interpreter interpreter(module, weights);
   ir::KvStore store;
   std::vector<float> rows;
+  int64_t width = 0;
   size_t start = 0;
   for (size_t count : steps) {
     FailureOr<Tensor> hidden =
@@ -115,9 +117,8 @@ FailureOr<Tensor> codegen::hiddenBySteps(ModuleOp module,
     if (failed(hidden))
       return failure();
     rows.insert(rows.end(), hidden->f32().begin(), hidden->f32().end());
+    width = hidden->dim(1);
     start += count;
   }
-  auto count = static_cast<int64_t>(start);
-  auto width = static_cast<int64_t>(rows.size()) / count;
-  return Tensor::floats({count, width}, std::move(rows));
+  return Tensor::floats({static_cast<int64_t>(start), width}, std::move(rows));
 }

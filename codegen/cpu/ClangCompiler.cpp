@@ -60,6 +60,7 @@ Result<llvm::SmallVector<char, 0>> runClang(const std::string &source,
   args.emplace_back(assembly ? "-S" : "-emit-obj");
   args.insert(args.end(), {"-x", "c++", sourcePath});
   std::vector<const char *> pointers;
+  pointers.reserve(args.size());
   for (const std::string &arg : args)
     pointers.push_back(arg.c_str());
 
@@ -111,7 +112,7 @@ struct TemporaryDirectory {
 
   ~TemporaryDirectory() {
     if (!path.empty())
-      llvm::sys::fs::remove_directories(path);
+      (void)llvm::sys::fs::remove_directories(path);
   }
 };
 

@@ -131,7 +131,7 @@ class Table(StandIns):
         self.assertIn("bench", lines[0])
         self.assertTrue(any("--head pick" in line for line in lines))
         self.assertTrue(any("-n 32 -d 6144" in line for line in lines))
-        self.assertTrue(any("--batch 32 --context 160" in line for line in lines))
+        self.assertTrue(any("--batch 32 --context 161" in line for line in lines))
         self.assertTrue(any("-p 4096 -n 0" in line for line in lines))
         self.assertTrue(any("-n 128 -d 0 -t 1" in line for line in lines))
         # 8 rows in 12 ms against 80 tokens/s; 32 in 36 ms against 320.
