@@ -8,6 +8,18 @@
 
 namespace lathe::kernels::inline LATHE_ISA {
 
+using FourInts __attribute__((vector_size(16))) = i32;
+
+/// Lane i is the sum of the lanes i, i + 4, i + 8 ...
+LATHE_INLINE FourInts addFours(IntLanes x) {
+  FourInts parts[width / 4];
+  __builtin_memcpy(parts, &x, sizeof(parts));
+  for (u32 n = width / 8; n > 0; n /= 2)
+    for (u32 i = 0; i < n; ++i)
+      parts[i] += parts[i + n];
+  return parts[0];
+}
+
 /// Quantizes 32 values, x[0..32), to `block`.
 inline void quantizeBlock(const f32 *x, ActivationBlock *block) {
   constexpr u32 parts = 32 / width;
@@ -31,24 +43,20 @@ inline void quantizeBlock(const f32 *x, ActivationBlock *block) {
   f32 amax = bitsAs<f32>(top);
   block->d = amax / 127.0f;
   Floats scale = Floats::splat(127.0f / amax);
-  i32 laneSums[2][2] = {};
+  IntLanes halfSums[2] = {};
   LATHE_UNROLL
   for (u32 i = 0; i < parts; ++i) {
     IntLanes q = roundToInt(values[i] * scale).v;
     store(block->q + i * width, __builtin_convertvector(q, Quants));
-    // Lanes 0, 1 of every four belong to laneSum[.][0], 2, 3 to [.][1].
-    constexpr u32 perHalf = 16 / width;
-    u32 half = i / perHalf;
-    i32 lanes[width];
-    store(lanes, q);
-    for (u32 lane = 0; lane < width; lane += 4) {
-      laneSums[half][0] += lanes[lane] + lanes[lane + 1];
-      laneSums[half][1] += lanes[lane + 2] + lanes[lane + 3];
-    }
+    halfSums[i / (16 / width)] += q;
   }
-  for (u32 h = 0; h < 2; ++h)
-    for (u32 p = 0; p < 2; ++p)
-      block->laneSum[h][p] = i16(laneSums[h][p]);
+  // Lanes 0, 1 of every four belong to laneSum[.][0], 2, 3 to [.][1].
+  for (u32 h = 0; h < 2; ++h) {
+    FourInts sum = addFours(halfSums[h]);
+    sum += __builtin_shufflevector(sum, sum, 1, 0, 3, 2);
+    block->laneSum[h][0] = i16(sum[0]);
+    block->laneSum[h][1] = i16(sum[2]);
+  }
 }
 
 } // namespace lathe::kernels::inline LATHE_ISA

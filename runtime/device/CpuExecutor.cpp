@@ -182,7 +182,8 @@ CpuExecutor::checkBatch(std::span<const BatchSequence> batch) const {
     rows += sequence.tokens.size();
     u64 end = sequence.cache ? sequence.cache->length() : rows;
     if (sequence.tokens.empty() || (sequence.cache != nullptr) != program.kv ||
-        end < sequence.tokens.size() || (kv && !sequence.cache->isIn(*kv)))
+        end < sequence.tokens.size() ||
+        (kv && sequence.cache && !sequence.cache->isIn(*kv)))
       return fail(ErrorKind::Internal,
                   "a sequence of a batch has no tokens or no cache for them");
     if (end > program.context)

@@ -30,8 +30,8 @@ constexpr uint64_t defaultLimit = uint64_t{50} << 30;
 
 std::optional<uint64_t> parseBytes(std::string_view text) {
   uint64_t value = 0;
-  const char *end = text.data() + text.size();
-  auto [rest, error] = std::from_chars(text.data(), end, value);
+  const char *begin = text.data(), *end = begin + text.size();
+  auto [rest, error] = std::from_chars(begin, end, value);
   if (error != std::errc())
     return std::nullopt;
   if (rest == end)
