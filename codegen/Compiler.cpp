@@ -305,7 +305,12 @@ private:
       if (auto ahead = checkAhead(*phase); !ahead)
         return ahead;
     }
-    if (checker && hasGraph())
+    if (checker && !hasGraph())
+      return fail(ErrorKind::Unsupported,
+                  "{}: passes are checked on the graph, which IR of this phase "
+                  "no longer has; give the model or IR of an earlier phase",
+                  input);
+    if (checker)
       if (auto ok = checker->start(*module); !ok)
         return diagnosed(failFrom(ok, input));
     for (size_t i = first; i < all.size(); ++i) {
@@ -390,6 +395,12 @@ private:
                   "{}: the module has no 'lathe.model' attribute", input);
     if (auto ok = checkModel(*module, facts); !ok)
       return failFrom(ok, input);
+    for (auto program : module->getOps<ir::ProgramOp>())
+      if (failed(passes::checkPlan(program)) ||
+          failed(passes::checkWanted(program)))
+        return diagnosed(fail(ErrorKind::InvalidInput,
+                              "{}: its program cannot run as it is planned",
+                              input));
     auto weights = placeWeights(*module, store, model.engine.get());
     if (!weights)
       return failFrom(weights, input);

@@ -1,5 +1,6 @@
 #include "codegen/EngineParts.h"
 
+#include "codegen/cpu/CpuTarget.h"
 #include "ir/kernel/Kernel.h"
 #include "kernels/abi/StepArgs.h"
 
@@ -107,6 +108,47 @@ fb::ModelT codegen::describeModel(ir::ModelAttr facts) {
   return model;
 }
 
+/// Whether a kernel over the KV cache has the shape of its group.
+template <typename Kernel>
+static bool fitsGroup(ModuleOp module, Kernel kernel,
+                      std::optional<int64_t> window = std::nullopt) {
+  return llvm::any_of(module.getOps<ir::KvGroupOp>(), [&](ir::KvGroupOp group) {
+    return group.getId() == kernel.getGroup() &&
+           group.getKvHeads() == kernel.getKvHeads() &&
+           group.getHeadDim() == kernel.getHeadDim() &&
+           group.getElement() == kernel.getElement() &&
+           (!window || static_cast<int64_t>(group.getWindow()) == *window);
+  });
+}
+
+/// Whether what a launch over the KV cache passes fits its kernel: the rotary
+/// table has an entry for each position, the partials have room.
+static bool fitsLaunch(ir::LaunchOp launch, ir::KernelOpInterface kernel,
+                       int64_t positions) {
+  auto module = launch->getParentOfType<ModuleOp>();
+  auto rope = dyn_cast<ir::RopeAppendKernelOp>(kernel.getOperation());
+  auto attention = dyn_cast<ir::AttentionKernelOp>(kernel.getOperation());
+  for (auto [buffer, info] :
+       llvm::zip(launch.getBuffers(), kernel.operandInfos())) {
+    if (rope && info.name == "table") {
+      auto ref = buffer.getDefiningOp<ir::WeightRefOp>();
+      auto table = ref ? module.lookupSymbol<ir::WeightOp>(ref.getWeightAttr())
+                       : ir::WeightOp();
+      if (!table || !table.getTensorType().getElementType().isF32() ||
+          table.getTensorType().getNumElements() !=
+              positions * rope.getRopePairs() * 2)
+        return false;
+    }
+    if (attention && info.name == "partials") {
+      auto alloc = buffer.getDefiningOp<ir::AllocOp>();
+      int64_t set = attention.getHeads() * (attention.getHeadDim() + 2) * 4;
+      if (!alloc || alloc.getSize().getC() < set)
+        return false;
+    }
+  }
+  return true;
+}
+
 Result<void> codegen::checkModel(ModuleOp module, ir::ModelAttr facts) {
   auto check = [](std::string_view what, int64_t stated,
                   int64_t computed) -> Result<void> {
@@ -119,10 +161,24 @@ Result<void> codegen::checkModel(ModuleOp module, ir::ModelAttr facts) {
   for (auto embed : module.getOps<ir::EmbedKernelOp>())
     if (auto ok = check("hidden", facts.getHidden(), embed.getK()); !ok)
       return ok;
+  auto misfit = [](Operation *op) -> Result<void> {
+    return fail(ErrorKind::InvalidInput,
+                "kernel '@{}' fits neither its KV group nor 'lathe.model'",
+                SymbolTable::getSymbolName(op).getValue().str());
+  };
+  for (auto kernel : module.getOps<ir::RopeAppendKernelOp>())
+    if (!fitsGroup(module, kernel))
+      return misfit(kernel);
+  for (auto kernel : module.getOps<ir::AttentionKernelOp>())
+    if (!fitsGroup(module, kernel, kernel.getWindow()) ||
+        kernel.getChunk() != cpuTargetInfo().attentionChunk)
+      return misfit(kernel);
   for (auto program : module.getOps<ir::ProgramOp>())
     for (auto launch : program.getOps<ir::LaunchOp>()) {
       auto kernel = cast<ir::KernelOpInterface>(
           module.lookupSymbol(launch.getKernelAttr()));
+      if (!fitsLaunch(launch, kernel, facts.getPositions()))
+        return misfit(kernel);
       auto contract = dyn_cast<ir::ContractKernelOp>(kernel.getOperation());
       for (auto [buffer, info] :
            llvm::zip(launch.getBuffers(), kernel.operandInfos())) {

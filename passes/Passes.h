@@ -24,6 +24,15 @@ namespace lathe::passes {
 std::unique_ptr<mlir::Pass> createFormKernels(const ir::TargetInfo &target);
 std::unique_ptr<mlir::Pass> createPackWeights(const ir::TargetInfo &target);
 
+/// Whether a planned program may run as it is: buffers that share a slot are
+/// never alive together and every launch waits for what it depends on. Errors
+/// are at the op.
+mlir::LogicalResult checkPlan(ir::ProgramOp program);
+
+/// Whether only launches that may be are marked as wanted. Errors are at the
+/// op.
+mlir::LogicalResult checkWanted(ir::ProgramOp program);
+
 /// Registers every dialect that Lathe's IR may contain.
 void registerDialects(mlir::DialectRegistry &registry);
 

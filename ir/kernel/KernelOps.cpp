@@ -93,6 +93,41 @@ LogicalResult verifyHeads(Operation *op, int64_t heads, int64_t kvHeads,
   return success();
 }
 
+/// A weight operand: a matrix of blocks or, with `block` null, a vector of k
+/// f32.
+OperandInfo weightInfo(std::string name, BlockType block, int64_t rows,
+                       int64_t k) {
+  return {std::move(name), Role::Read, 0, block, rows, k};
+}
+OperandInfo vectorInfo(std::string name, int64_t k) {
+  return weightInfo(std::move(name), {}, 1, k);
+}
+
+OperandInfo sideInfo(std::string name, Side side, int64_t n) {
+  if (side == Side::Column)
+    return vectorInfo(std::move(name), n);
+  return {std::move(name), Role::Read, sideBytesPerRow(side, n)};
+}
+
+/// Whether a weight of this type is what an operand must be, in any layout.
+bool isSuch(RankedTensorType type, const OperandInfo &info) {
+  auto block = dyn_cast<BlockType>(type.getElementType());
+  if (!info.block)
+    return type.getElementType().isF32() &&
+           type.getNumElements() == info.rows * info.k;
+  return block && block.getFormat() == info.block.getFormat() &&
+         type.getRank() == 2 && type.getDimSize(0) == info.rows &&
+         type.getDimSize(1) == info.k;
+}
+
+/// Whether a buffer holds the rows that a launch of `rows` writes or reads.
+bool hasRoom(SizeAttr size, LaunchRows rows, int64_t bytesPerRow) {
+  if (size.getN() != 0 && size.getN() < maxReplicatedRows * bytesPerRow)
+    return false;
+  return rows == LaunchRows::Head ? size.getE() >= maxHeadRows * bytesPerRow
+                                  : size.getT() >= bytesPerRow;
+}
+
 bool isCacheElement(Type type) { return type.isF16() || type.isF32(); }
 
 } // namespace
@@ -115,7 +150,9 @@ LogicalResult EmbedKernelOp::verify() {
 }
 
 SmallVector<OperandInfo> EmbedKernelOp::operandInfos() {
-  return {{"weight", Role::Read}, {"out", Role::Write, getK() * 4}};
+  return {
+      weightInfo("weight", cast<BlockType>(getWeight()), getVocab(), getK()),
+      {"out", Role::Write, getK() * 4}};
 }
 StringRef EmbedKernelOp::skeletonName() { return "embed"; }
 LaunchRows EmbedKernelOp::launchRows() { return LaunchRows::Tokens; }
@@ -149,8 +186,8 @@ SmallVector<OperandInfo> RowwiseKernelOp::operandInfos() {
   SmallVector<OperandInfo> infos = {{"x", Role::Read, getK() * 4}};
   for (auto [index, attr] : llvm::enumerate(getStages()))
     for (auto [i, side] : llvm::enumerate(cast<StageAttr>(attr).getSides()))
-      infos.push_back({llvm::formatv("side{0}_{1}", index, i).str(), Role::Read,
-                       sideBytesPerRow(side, getK())});
+      infos.push_back(
+          sideInfo(llvm::formatv("side{0}_{1}", index, i).str(), side, getK()));
   for (auto [index, attr] : llvm::enumerate(getStages()))
     for (auto [i, store] : llvm::enumerate(cast<StageAttr>(attr).getStores()))
       infos.push_back({llvm::formatv("out{0}_{1}", index, i).str(), Role::Write,
@@ -206,13 +243,17 @@ LogicalResult GemmKernelOp::verify() {
 SmallVector<OperandInfo> GemmKernelOp::operandInfos() {
   SmallVector<OperandInfo> infos = {
       {"x", Role::Read, rowStoreBytes(getInput(), getK())}};
-  for (size_t i = 0; i < getSegments().size(); ++i)
-    infos.push_back({llvm::formatv("weight{0}", i).str(), Role::Read});
+  for (auto [index, attr] : llvm::enumerate(getSegments())) {
+    auto segment = cast<SegmentAttr>(attr);
+    infos.push_back(weightInfo(
+        llvm::formatv("weight{0}", index).str(), segment.getWeight(),
+        segment.getPaired() ? 2 * segment.getN() : segment.getN(), getK()));
+  }
   for (auto [index, attr] : llvm::enumerate(getSegments())) {
     auto segment = cast<SegmentAttr>(attr);
     for (auto [i, side] : llvm::enumerate(segment.getSides()))
-      infos.push_back({llvm::formatv("side{0}_{1}", index, i).str(), Role::Read,
-                       sideBytesPerRow(side, segment.getN())});
+      infos.push_back(sideInfo(llvm::formatv("side{0}_{1}", index, i).str(),
+                               side, segment.getN()));
   }
   for (auto [index, attr] : llvm::enumerate(getSegments())) {
     auto segment = cast<SegmentAttr>(attr);
@@ -260,9 +301,9 @@ LogicalResult PickKernelOp::verify() {
 
 SmallVector<OperandInfo> PickKernelOp::operandInfos() {
   return {{"x", Role::Read, rowStoreBytes(Store::Q8, getK())},
-          {"weight", Role::Read},
-          {"coarse", Role::Read},
-          {"coarse_errors", Role::Read},
+          weightInfo("weight", cast<BlockType>(getWeight()), getN(), getK()),
+          weightInfo("coarse", cast<BlockType>(getCoarse()), getN(), getK()),
+          vectorInfo("coarse_errors", getN()),
           {"bounds", Role::Write, getN() * 4},
           {"state", Role::Write, pickStateBytes},
           {"picked", Role::Write, static_cast<int64_t>(sizeof(PickResult))}};
@@ -299,8 +340,8 @@ SmallVector<OperandInfo> RopeAppendKernelOp::operandInfos() {
   if (getRopePairs() > 0)
     infos.push_back({"table", Role::Read});
   if (getQkNorm()) {
-    infos.push_back({"q_norm", Role::Read});
-    infos.push_back({"k_norm", Role::Read});
+    infos.push_back(vectorInfo("q_norm", getHeadDim()));
+    infos.push_back(vectorInfo("k_norm", getHeadDim()));
   }
   infos.push_back({"k_pool", Role::Write});
   infos.push_back({"v_pool", Role::Write});
@@ -415,9 +456,11 @@ SmallVector<OperandInfo> ContractKernelOp::operandInfos() {
     reads({"q", "k", "v"});
     break;
   case ContractOp::Linear:
-    reads({"x", "weight"});
+    reads({"x"});
+    infos.push_back(weightInfo("weight", cast<BlockType>(*getWeight()),
+                               getDims()[1], getDims()[0]));
     if (getBias())
-      reads({"bias"});
+      infos.push_back(vectorInfo("bias", getDims()[1]));
     break;
   default:
     reads({"x"});
@@ -481,6 +524,33 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError("passes ")
            << getBuffers().size() << " buffers to " << getKernelAttr()
            << ", which takes " << expected;
+  for (auto [buffer, info] : llvm::zip(getBuffers(), kernel.operandInfos())) {
+    auto ref = buffer.getDefiningOp<WeightRefOp>();
+    auto alloc = buffer.getDefiningOp<AllocOp>();
+    if (info.rows != 0 && !ref)
+      return emitOpError("passes no weight as ")
+             << info.name << " of " << getKernelAttr();
+    if (info.bytesPerRow != 0 && ref)
+      return emitOpError("passes a weight as ")
+             << info.name << " of " << getKernelAttr();
+    if (info.rows != 0)
+      if (WeightOp weight = lookupWeight(ref, ref.getWeightAttr(), symbols);
+          weight && !isSuch(weight.getTensorType(), info))
+        return emitOpError("passes ")
+               << ref.getWeightAttr() << " of type " << weight.getTensorType()
+               << " as " << info.name << " of " << getKernelAttr()
+               << ", which takes " << info.rows << " x " << info.k << " of "
+               << (info.block
+                       ? StringRef(
+                             kernels::traitsOf(info.block.getFormat()).mnemonic)
+                       : StringRef("f32"));
+    if (alloc && info.bytesPerRow != 0 &&
+        !hasRoom(alloc.getSize(), kernel.launchRows(), info.bytesPerRow))
+      return emitOpError("passes a buffer of ")
+             << alloc.getSize() << " as " << info.name << " of "
+             << getKernelAttr() << ", which needs " << info.bytesPerRow
+             << " bytes a row";
+  }
   if (getWanted() &&
       (!kernel.isRowLocal() || kernel.launchRows() == LaunchRows::Head))
     return emitOpError("is for wanted rows, but ")

@@ -16,7 +16,8 @@ class Kernel_Op<string mnemonic, list<Trait> traits = []>
 /// A skeleton: a symbol at module level.
 class Kernel_KernelOp<string mnemonic, list<Trait> traits = []>
     : Kernel_Op<mnemonic, !listconcat(
-        [Symbol, NoTerminator, DeclareOpInterfaceMethods<KernelOpInterface>], traits)>;
+        [Symbol, NoTerminator, IsolatedFromAbove,
+         DeclareOpInterfaceMethods<KernelOpInterface>], traits)>;
 
 def YieldOp : Kernel_Op<"yield", [Pure, Terminator, ReturnLike]> {
   let summary = "The value of an element region";

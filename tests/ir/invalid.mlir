@@ -974,6 +974,46 @@ kernel.program @p {
 
 // -----
 
+lathe.weight @w : tensor<64x32x!lathe.block<q8_0, rows>> = #lathe.source<file = 0, offset = 0, bytes = 2176>
+kernel.embed @k vocab(64) k(64) weight(!lathe.block<q8_0, r16>) {
+^bb0(%x: f32):
+  kernel.yield %x : f32
+}
+kernel.program @p {
+  %w = kernel.weight @w
+  %b = kernel.step_buffer <hidden>
+  // expected-error @+1 {{passes @w of type 'tensor<64x32x!lathe.block<q8_0, rows>>' as weight of @k, which takes 64 x 64 of q8_0}}
+  kernel.launch @k(%w, %b)
+}
+
+// -----
+
+kernel.embed @k vocab(64) k(64) weight(!lathe.block<q8_0, r16>) {
+^bb0(%x: f32):
+  kernel.yield %x : f32
+}
+kernel.program @p {
+  %b = kernel.step_buffer <hidden>
+  // expected-error @+1 {{passes no weight as weight of @k}}
+  kernel.launch @k(%b, %b)
+}
+
+// -----
+
+lathe.weight @w : tensor<64x64x!lathe.block<q8_0, rows>> = #lathe.source<file = 0, offset = 0, bytes = 4352>
+kernel.embed @k vocab(64) k(64) weight(!lathe.block<q8_0, r16>) {
+^bb0(%x: f32):
+  kernel.yield %x : f32
+}
+kernel.program @p {
+  %w = kernel.weight @w
+  %a = kernel.alloc <t = 252, s = 0, c = 0, n = 0, e = 0>
+  // expected-error @+1 {{as out of @k, which needs 256 bytes a row}}
+  kernel.launch @k(%w, %a)
+}
+
+// -----
+
 kernel.rope_append @k group(0) heads(4) kv_heads(4) head_dim(16) rope_pairs(0) style(<halves>) qk_norm(false) epsilon(0.0) q_scale(1.0) element(f16) own_chunk(0)
 kernel.program @p {
   %b = kernel.step_buffer <hidden>

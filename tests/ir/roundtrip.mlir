@@ -119,8 +119,8 @@ module attributes {lathe.phase = "canonicalize", lathe.model = #lathe.model<arch
     return %o : tensor<?x4x16xf32>
   }
 
-  // CHECK: kernel.embed @k0 vocab(64) k(64) weight(!lathe.block<q8_0, r16>)
-  kernel.embed @k0 vocab(64) k(64) weight(!lathe.block<q8_0, r16>) {
+  // CHECK: kernel.embed @k0 vocab(64) k(64) weight(!lathe.block<q4_1, r16>)
+  kernel.embed @k0 vocab(64) k(64) weight(!lathe.block<q4_1, r16>) {
   ^bb0(%x: f32):
     // CHECK: kernel.yield %{{.*}} : f32
     kernel.yield %x : f32
@@ -200,8 +200,8 @@ module attributes {lathe.phase = "canonicalize", lathe.model = #lathe.model<arch
 
   // CHECK: kernel.program @program
   kernel.program @program {
-    // CHECK: %[[A:.*]] = kernel.alloc <t = 64, s = 1, c = 2, n = 3, e = 4> slot 2
-    %a = kernel.alloc <t = 64, s = 1, c = 2, n = 3, e = 4> slot 2
+    // CHECK: %[[A:.*]] = kernel.alloc <t = 256, s = 1, c = 2, n = 1024, e = 4> slot 2
+    %a = kernel.alloc <t = 256, s = 1, c = 2, n = 1024, e = 4> slot 2
     // CHECK: %[[U:.*]] = kernel.alloc <t = 64, s = 0, c = 0, n = 0, e = 0>{{$}}
     %u = kernel.alloc <t = 64, s = 0, c = 0, n = 0, e = 0>
     // CHECK: %[[W:.*]] = kernel.weight @packed

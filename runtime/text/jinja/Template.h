@@ -77,7 +77,7 @@ struct RenderOptions {
 
 namespace detail {
 struct Program;
-}
+} // namespace detail
 
 /// A parsed template. Immutable: may be rendered by several threads at once.
 /// Cheap to copy.
