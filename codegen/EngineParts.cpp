@@ -3,6 +3,7 @@
 #include "codegen/cpu/CpuTarget.h"
 #include "ir/kernel/Kernel.h"
 #include "kernels/abi/StepArgs.h"
+#include "runtime/support/Quote.h"
 
 using namespace mlir;
 using namespace lathe;
@@ -121,22 +122,31 @@ static bool fitsGroup(ModuleOp module, Kernel kernel,
   });
 }
 
-/// Whether what a launch over the KV cache passes fits its kernel: the rotary
-/// table has an entry for each position, the partials have room.
+/// Rotated pairs of a kernel that reads a rotary table; 0 of others.
+static int64_t ropePairs(ir::KernelOpInterface kernel) {
+  if (auto rope = dyn_cast<ir::RopeAppendKernelOp>(kernel.getOperation()))
+    return rope.getRopePairs();
+  auto contract = dyn_cast<ir::ContractKernelOp>(kernel.getOperation());
+  return contract && contract.getOp() == ir::ContractOp::Rope
+             ? contract.getDims()[3]
+             : 0;
+}
+
+/// Whether what a launch passes beside rows fits its kernel: the rotary table
+/// has an entry for each position, the partials of attention have room.
 static bool fitsLaunch(ir::LaunchOp launch, ir::KernelOpInterface kernel,
                        int64_t positions) {
   auto module = launch->getParentOfType<ModuleOp>();
-  auto rope = dyn_cast<ir::RopeAppendKernelOp>(kernel.getOperation());
   auto attention = dyn_cast<ir::AttentionKernelOp>(kernel.getOperation());
   for (auto [buffer, info] :
        llvm::zip(launch.getBuffers(), kernel.operandInfos())) {
-    if (rope && info.name == "table") {
+    if (info.name == "table") {
       auto ref = buffer.getDefiningOp<ir::WeightRefOp>();
       auto table = ref ? module.lookupSymbol<ir::WeightOp>(ref.getWeightAttr())
                        : ir::WeightOp();
       if (!table || !table.getTensorType().getElementType().isF32() ||
           table.getTensorType().getNumElements() !=
-              positions * rope.getRopePairs() * 2)
+              positions * ropePairs(kernel) * 2)
         return false;
     }
     if (attention && info.name == "partials") {
@@ -163,7 +173,8 @@ Result<void> codegen::checkModel(ModuleOp module, ir::ModelAttr facts) {
       return ok;
   auto misfit = [](Operation *op) -> Result<void> {
     return fail(ErrorKind::InvalidInput,
-                "kernel '@{}' fits neither its KV group nor 'lathe.model'",
+                "kernel '@{}' does not fit its KV group, its buffers or the "
+                "positions of 'lathe.model'",
                 SymbolTable::getSymbolName(op).getValue().str());
   };
   for (auto kernel : module.getOps<ir::RopeAppendKernelOp>())
@@ -230,7 +241,7 @@ std::vector<fb::SourceFileT> codegen::describeSources(ArrayAttr files) {
   for (Attribute attr : files) {
     auto file = cast<ir::FileAttr>(attr);
     fb::SourceFileT &source = sources.emplace_back();
-    source.name = file.getName().str();
+    source.name = runtime::displayPath(file.getName());
     source.bytes = file.getBytes();
     source.sha256 = file.getSha256().str();
   }

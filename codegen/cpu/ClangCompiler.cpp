@@ -99,6 +99,7 @@ Result<void> writeTemp(const std::string &path, llvm::StringRef bytes) {
     stream << bytes;
     stream.close();
     error = stream.error();
+    stream.clear_error(); // else its destructor ends the process
   }
   if (error)
     return fail(ErrorKind::Environment, "cannot write {}: {}", path,

@@ -46,3 +46,15 @@ func.func @unused(%x: tensor<?x64xf32>) {
   %0 = lathe.silu %x : tensor<?x64xf32>
   return
 }
+
+// A kernel keeps its constants: nothing outside may hold them.
+// CHECK-LABEL: kernel.rowwise @halve
+// CHECK-NEXT: ^bb0(%[[X:.*]]: f32):
+// CHECK-NEXT: %[[HALF:.*]] = arith.constant 5.000000e-01 : f32
+// CHECK-NEXT: arith.mulf %[[X]], %[[HALF]] : f32
+kernel.rowwise @halve k(64) rows(<T>) replicated(false) stages([#kernel.stage<rms = false, epsilon = 0.0 : f32, sides = [], stores = [f32]>]) {
+^bb0(%x: f32):
+  %half = arith.constant 0.5 : f32
+  %y = arith.mulf %x, %half : f32
+  kernel.yield %y : f32
+}

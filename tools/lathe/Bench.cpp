@@ -66,7 +66,7 @@ Result<bool> benchEngine(const Options &options, bool kv,
   u64 context = 0;
   for (const BenchCase &test : cases)
     context = std::max(context, u64(test.depth) + test.tokens);
-  auto engine = loadCode(std::move(opened), options.open);
+  auto engine = loadCode(opened, options.open);
   if (!engine)
     return failFrom(engine);
   runtime::SessionOptions sessionOptions = options.session;

@@ -105,8 +105,9 @@ void CommandLine::onGiven(CLI::App *command, Action work) const {
 }
 
 int main(int argc, char **argv) {
-  // A reader that goes away is seen as a failed write.
+  // A reader that goes away or a file grown too large is a failed write.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   setUpMessages();
   try {
     return runProgram(argc, argv);

@@ -126,7 +126,7 @@ tools::openEngine(const std::string &model, const ModelOptions &options) {
 }
 
 Result<std::shared_ptr<const runtime::LoadedEngine>>
-tools::loadCode(std::shared_ptr<const Engine> engine,
+tools::loadCode(const std::shared_ptr<const Engine> &engine,
                 const ModelOptions &options) {
   auto loaded = runtime::LoadedEngine::load(engine, options.isa);
   if (loaded || !canRebuild(*engine, loaded.error()))
@@ -144,7 +144,7 @@ tools::loadModel(const std::string &model, const ModelOptions &options) {
   auto engine = openEngine(model, options);
   if (!engine)
     return failFrom(engine);
-  return loadCode(std::move(*engine), options);
+  return loadCode(*engine, options);
 }
 
 Result<Tokenizer> tools::tokenizerOf(const Engine &engine) {

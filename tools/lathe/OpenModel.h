@@ -39,7 +39,7 @@ openEngine(const std::string &model, const ModelOptions &options);
 /// accepted, the code is built anew from the engine's IR, with a notice, if the
 /// compiler is there.
 Result<std::shared_ptr<const runtime::LoadedEngine>>
-loadCode(std::shared_ptr<const runtime::Engine> engine,
+loadCode(const std::shared_ptr<const runtime::Engine> &engine,
          const ModelOptions &options);
 
 /// openEngine() and loadCode().

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -355,6 +356,50 @@ class Trust(CliTest):
         self.done("compile", text, "-o", again)
         self.assertNotEqual(again.read_bytes(), engine.read_bytes())
         self.assertIn("1.000000e-01", self.done("inspect", again, "--ir", "plan-memory"))
+
+    def test_edits_that_cannot_run_are_refused(self):
+        def dump(phase):
+            ir = self.home / f"{phase}.mlir"
+            self.done("compile", "tiny.gguf", "-o", ir, "--stop-after", phase)
+            return ir.read_text()
+
+        self.engine()
+        graph, plan = dump("canonicalize"), dump("plan-memory")
+        first = re.search(r"kernel.launch @\w+\([^)]*\) waits", plan).group()
+        for text, pattern, new, message in (
+            (graph, r"positions = \d+", "positions = 1000000", "does not fit .*positions"),
+            (plan, r"waits \[[\d, ]+\]", "waits []", "must wait for launch 0"),
+            (plan, r" slot \d+", " slot 0", "shares slot 0 with a buffer"),
+            (plan, r" slot \d+", " slot 1000000000", "needs a slot below"),
+            (plan, r"alloc <t = \d+", "alloc <t = 4", r"which needs \d+ bytes a row"),
+            (plan, r"chunk\(128\)", "chunk(1024)", "does not fit"),
+            (plan, r"(kernel.gemm @\w+) k\(\d+\)", r"\1 k(4096)", "passes"),
+            (
+                plan,
+                re.escape(first),
+                first.replace(" waits", " wanted waits"),
+                "is for wanted rows",
+            ),
+        ):
+            with self.subTest(new=new):
+                edited = re.sub(pattern, new, text)
+                self.assertNotEqual(edited, text)
+                (self.home / "edited.mlir").write_text(edited)
+                self.fails(1, message, "compile", "edited.mlir", "-o", "edited.lathe")
+                self.assertFalse((self.home / "edited.lathe").exists())
+
+    def test_passes_of_ir_without_a_graph_cannot_be_checked(self):
+        self.engine()
+        self.done("compile", "tiny.gguf", "-o", "k.mlir", "--stop-after", "form-kernels")
+        check = ("compile", "k.mlir", "-o", "k.lathe", "--check-passes")
+        self.fails(1, "passes are checked on the graph", *check)
+
+    def test_names_that_are_no_text(self):
+        self.engine()
+        name = os.fsdecode(b"ca\xf1on.gguf")
+        os.rename(self.home / "tiny.gguf", self.home / name)
+        self.done("compile", name, "-o", "named.lathe")
+        self.assertIn("ca\\\\xf1on.gguf", self.done("inspect", "named.lathe", "--json"))
 
 
 class Figures(CliTest):

@@ -175,6 +175,7 @@ class LATHE_API Session {
 public:
   static Result<Session> create(const Model &model,
                                 const SessionOptions &options = {});
+  /// A session that was moved from may only be assigned to or destroyed.
   Session(Session &&) noexcept;
   Session &operator=(Session &&) noexcept;
   ~Session();
