@@ -119,11 +119,17 @@ private:
       for (Value buffer : step.launch.getBuffers())
         os << "        " << address(buffer, few) << ",\n";
       os << "    };\n";
-      if (!few && isCutByRanges(step))
+      if (!few && isCutByRanges(step)) {
         printRowBytes(step);
-      os << "    " << launchFunction(step, few) << index << ", "
-         << (alone ? "own_kernel_" : "lathe_kernel_") << step.id
-         << ", operands, " << rowCount(step, few) << ", thread, threads);\n"
+        os << "    launchWanted(args, " << index << ", lathe_kernel_" << step.id
+           << ", operands, rowBytes, thread, threads);\n  }\n";
+        continue;
+      }
+      os << "    launch("
+         << (!few && readsWantedWork(step) ? "&wanted" : "args") << ", "
+         << index << ", " << (alone ? "own_kernel_" : "lathe_kernel_")
+         << step.id << ", operands, " << rowCount(step.kernel.launchRows())
+         << ", thread, threads);\n"
          << "  }\n";
     }
   }
@@ -139,13 +145,6 @@ private:
            step.kernel.launchRows() != LaunchRows::Work;
   }
 
-  StringRef launchFunction(Step &step, bool few) {
-    if (!few && readsWantedWork(step))
-      return "launch(&wanted, ";
-    return !few && isCutByRanges(step) ? "launchWanted(args, "
-                                       : "launch(args, ";
-  }
-
   void printRowBytes(Step &step) {
     os << "    const u64 rowBytes[] = {";
     llvm::interleaveComma(
@@ -154,10 +153,8 @@ private:
     os << "};\n";
   }
 
-  StringRef rowCount(Step &step, bool few) {
-    if (!few && isCutByRanges(step))
-      return "rowBytes";
-    switch (step.kernel.launchRows()) {
+  StringRef rowCount(LaunchRows rows) {
+    switch (rows) {
     case LaunchRows::Tokens:
     case LaunchRows::Work:
       return "args->rows";

@@ -24,7 +24,8 @@ Result<Sampler> Sampler::create(SamplerOptions options, u32 vocab) {
   f32 t = options.temperature, p = options.topP, m = options.minP;
   f32 r = options.repetitionPenalty;
   for (const auto &checked :
-       {check(std::isfinite(t) && t >= 0, "temperature", t, "0 or more"),
+       {check(std::isfinite(t) && t >= 0, "temperature", t,
+              "0 or more, finite"),
         check(p > 0 && p <= 1, "top-p", p, "more than 0, at most 1"),
         check(m >= 0 && m < 1, "min-p", m, "0 or more, less than 1"),
         check(r >= 1e-6f && r <= 1e6f, "repetition penalty", r, "1e-6 to 1e6"),

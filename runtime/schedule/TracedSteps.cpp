@@ -36,7 +36,7 @@ TracedSteps::create(std::shared_ptr<const LoadedEngine> engine,
   if (context > program.context)
     return fail(ErrorKind::InvalidInput,
                 "{} tokens behind {} were asked for; this engine's context is "
-                "{} tokens; lower --context",
+                "{} tokens; lower --context or --prefill",
                 options.rows, options.depth, program.context);
   program.context = u32(context);
   u64 rows = u64(options.sequences) * options.rows;

@@ -175,8 +175,10 @@ void tools::addCompile(const CommandLine &line) {
       "  lathe compile model.gguf -o model.lathe --target cpu:avx2 "
       "--target cpu:avx512\n"
       "  lathe compile model.gguf -o x.mlir --stop-after fuse-attention");
-  command->add_option("MODEL", options->model,
-                      "A GGUF model, or IR (.mlir) that --stop-after wrote");
+  command->add_option(
+      "MODEL", options->model,
+      "A GGUF model, IR (.mlir) that --stop-after wrote, an engine "
+      "(for other targets), or a local model's name");
   command->add_option("-o,--output", compileOptions.output,
                       "Where the engine goes; with --stop-after, the IR");
   // One value each, so that options may stand before MODEL.

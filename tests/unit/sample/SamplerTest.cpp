@@ -294,9 +294,9 @@ TEST(Sampler, BadOptionsAreNamed) {
     return sampler ? std::string("accepted") : sampler.error().message;
   };
   EXPECT_EQ(message({.temperature = -1}),
-            "temperature is -1; expected 0 or more");
+            "temperature is -1; expected 0 or more, finite");
   EXPECT_EQ(message({.temperature = std::nanf("")}),
-            "temperature is nan; expected 0 or more");
+            "temperature is nan; expected 0 or more, finite");
   EXPECT_EQ(message({.topP = 0}),
             "top-p is 0; expected more than 0, at most 1");
   EXPECT_EQ(message({.topP = 1.5f}),
