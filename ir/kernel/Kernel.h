@@ -23,8 +23,8 @@ struct OperandInfo {
   /// Bytes per row if the operand is an activation, else 0.
   int64_t bytesPerRow = 0;
   /// What a weight must be: `k` values of each of `rows` rows, in `block`'s
-  /// format or, if that is null, f32. rows = 0: no weight, or one whose rows the
-  /// kernel does not say.
+  /// format or, if that is null, f32. rows = 0: no weight, or one whose rows
+  /// the kernel does not say.
   BlockType block = {};
   int64_t rows = 0;
   int64_t k = 0;
