@@ -206,10 +206,7 @@ bool reproduces(const ReducedModule &reduced, const Trace &trace,
       return false;
     inputs.push_back(*tensor);
   }
-  std::vector<ir::StepRow> rows;
-  rows.reserve(static_cast<size_t>(trace.hidden.dim(0)));
-  for (int64_t t = 0; t < trace.hidden.dim(0); ++t)
-    rows.push_back({0, static_cast<int32_t>(t)});
+  auto rows = codegen::rowsFrom(0, static_cast<size_t>(trace.hidden.dim(0)));
   auto evaluate = [&](ModuleOp which) {
     ir::Interpreter interpreter(which, weights);
     ir::KvStore store;

@@ -27,15 +27,15 @@ const Tensor *Trace::find(Value value) const {
   return found == arguments.end() ? nullptr : &found->second;
 }
 
-namespace {
-
-std::vector<ir::StepRow> rowsFrom(size_t start, size_t count) {
+std::vector<ir::StepRow> codegen::rowsFrom(size_t start, size_t count) {
   std::vector<ir::StepRow> rows;
   rows.reserve(count);
   for (size_t i = 0; i < count; ++i)
     rows.push_back({0, static_cast<int32_t>(start + i)});
   return rows;
 }
+
+namespace {
 
 FailureOr<Tensor> only(ModuleOp module, StringRef function,
                        FailureOr<std::vector<Tensor>> results) {

@@ -46,6 +46,9 @@ mlir::FailureOr<Trace> traceModule(mlir::ModuleOp module,
                                    const std::vector<int32_t> &tokens,
                                    const ir::Tensor *headInput);
 
+/// `count` rows of one sequence from position `start` on.
+std::vector<ir::StepRow> rowsFrom(size_t start, size_t count);
+
 /// The hidden rows of @body in step form when the tokens come in steps of the
 /// given sizes.
 mlir::FailureOr<ir::Tensor> hiddenBySteps(mlir::ModuleOp module,

@@ -519,12 +519,12 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (!kernel)
     return emitOpError("names ")
            << getKernelAttr() << ", which is not a kernel";
-  size_t expected = kernel.operandInfos().size();
-  if (getBuffers().size() != expected)
+  SmallVector<OperandInfo> infos = kernel.operandInfos();
+  if (getBuffers().size() != infos.size())
     return emitOpError("passes ")
            << getBuffers().size() << " buffers to " << getKernelAttr()
-           << ", which takes " << expected;
-  for (auto [buffer, info] : llvm::zip(getBuffers(), kernel.operandInfos())) {
+           << ", which takes " << infos.size();
+  for (auto [buffer, info] : llvm::zip(getBuffers(), infos)) {
     auto ref = buffer.getDefiningOp<WeightRefOp>();
     auto alloc = buffer.getDefiningOp<AllocOp>();
     if (info.rows != 0 && !ref)
