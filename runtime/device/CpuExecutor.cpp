@@ -111,10 +111,11 @@ CpuExecutor::CpuExecutor(StepProgram newProgram, const Capacities &capacities,
                          .pages = pageTables.back().data(),
                          .pageTableStride = stride,
                          .pageCount = kv->pool(group).totalPages() + 1});
-    plans.emplace_back(attentionShape(program, program.groups[group],
-                                      limits.rows, team.threads()));
+    // Not one copied from the other: a copy has no room reserved.
+    for (std::vector<AttentionPlan> *made : {&plans, &wantedPlans})
+      made->emplace_back(attentionShape(program, program.groups[group],
+                                        limits.rows, team.threads()));
   }
-  wantedPlans = plans;
   workLists.resize(plans.size());
   wantedLists.resize(plans.size());
 }

@@ -197,8 +197,8 @@ TEST(CpuExecutor, StepsDoNotAllocate) {
   Machine m({0, 40}, 2, {.rows = 32, .sequences = 2});
   SequenceCache a(*m.cache, 256), b(*m.cache, 256);
   auto tokens = randomTokens(256, 2);
-  std::vector<u32> rows{0, 1};
-  std::vector<BatchSequence> batch{{&a, {}}, {&b, {}}};
+  std::vector<u32> rows{15, 16};
+  std::vector<BatchSequence> batch{{&a, {}, /*wanted=*/9}, {&b, {}}};
   u64 before = allocations;
   for (u32 done = 0; done + 16 <= 256; done += 16) {
     ASSERT_TRUE(a.extend(16).has_value());
