@@ -42,24 +42,27 @@ template <Format format> struct FloatTile {
   using Input = f32;
   static constexpr u32 maxRows = tileRows(true);
 
-  /// Items of one activation row (padded to whole blocks), blocks of one
-  /// weight row.
-  static constexpr i64 itemsOf(i64 k) { return blocksOf(k) * Rows::ks; }
-  static constexpr i64 blocksOf(i64 k) { return (k + Rows::ks - 1) / Rows::ks; }
+  /// As QuantTile's; items are padded to whole blocks.
+  static constexpr i64 itemsOf(i64 k) {
+    return (k + blockItems - 1) / blockItems * blockItems;
+  }
+  static constexpr i64 blockItems = Rows::ks;
+  static constexpr i64 wholeItems = 1024, sliceItems = 512;
 
-  /// Copies M rows of k values, k apart, side by side.
+  /// As QuantTile::prepare; rows have k values and lie k apart.
   template <u32 M>
-  static inline void prepare(const f32 *rows, i64 k, i64 items, f32 *to) {
-    for (i64 item = 0; item < items; ++item)
+  static inline void prepare(const f32 *rows, i64 k, i64 first, i64 count,
+                             f32 *to) {
+    for (i64 item = first; item < first + count; ++item)
       for (u32 m = 0; m < M; ++m)
         *to++ = item < k ? rows[m * k + item] : 0.0f;
   }
 
   /// As QuantTile::run.
   template <u32 M, u32 S>
-  static __attribute__((noinline)) void run(const Block *const *weights, i64 k,
-                                            const f32 *a, f32 *const *out,
-                                            i64 outStride) {
+  static __attribute__((noinline)) void
+  run(const Block *const *weights, i64 items, const f32 *a, f32 *const *out,
+      i64 outStride, bool add) {
     Floats f[S][halves][M];
     const Block *w[S];
     LATHE_UNROLL
@@ -69,10 +72,11 @@ template <Format format> struct FloatTile {
       for (u32 h = 0; h < halves; ++h)
         LATHE_UNROLL
       for (u32 m = 0; m < M; ++m)
-        f[s][h][m] = Floats::splat(0);
+        f[s][h][m] = add ? load<Floats>(out[s] + m * outStride + h * width)
+                         : Floats::splat(0);
     }
-    i64 blocks = blocksOf(k);
-    for (i64 b = 0; b < blocks; ++b, a += Rows::ks * M)
+    i64 blocks = items / blockItems;
+    for (i64 b = 0; b < blocks; ++b, a += blockItems * M)
       LATHE_UNROLL
     for (u32 s = 0; s < S; ++s) {
       LATHE_UNROLL

@@ -52,13 +52,31 @@ template <typename K, typename Seg> struct SegmentRun {
   static constexpr i64 groups = (Seg::paired ? 2 : 1) * ceilDivide(Seg::n, 16);
   static constexpr i64 unitRows = 16 * unitGroups;
   static constexpr i64 items = Tile::itemsOf(K::k);
-  static constexpr i64 groupBlocks = Tile::blocksOf(K::k);
+  static constexpr i64 groupBlocks = items / Tile::blockItems;
   /// Elements of `Input` from one row to the next.
   static constexpr i64 inputStride = K::input == Store::F32 ? K::k : K::k / 32;
+  /// Many rows take a long k in slices of so many items, so that a slice of a
+  /// weight group stays in L1 and one of many rows' activations in L2. The
+  /// accumulators wait in memory meanwhile.
+  static constexpr i64 sliceItems =
+      items <= Tile::wholeItems ? items : Tile::sliceItems;
+  static constexpr bool sliced = sliceItems < items;
   /// Rows whose activations are prepared together: about half of a small L2.
   static constexpr i64 panelRows = [] {
-    i64 rows = (128 << 10) / (items * i64(sizeof(Item))) / 8 * 8;
+    i64 rows = (128 << 10) / (sliceItems * i64(sizeof(Item))) / 8 * 8;
     return rows < 8 ? 8 : rows > 128 ? 128 : rows;
+  }();
+  /// Up to so many rows take k whole: their weights are read but once, and
+  /// memory likes long streams.
+  static constexpr i64 wholeRows = 8;
+  static constexpr i64 panelItems = panelRows * sliceItems > wholeRows *items
+                                        ? panelRows *sliceItems
+                                        : wholeRows *items;
+  /// Units whose accumulators wait together: a quarter of a small L2. All of
+  /// the panel's activations are prepared again for each such run of units.
+  static constexpr i64 waitingUnits = [] {
+    i64 units = (256 << 10) / (panelRows * unitRows * i64(sizeof(f32)));
+    return !sliced || units < 1 ? 1 : units;
   }();
 
   const Block *weight;
@@ -66,20 +84,24 @@ template <typename K, typename Seg> struct SegmentRun {
   void *out;
 
   void run(const Input *x, i64 rows, Range range) const {
-    alignas(64) Item panel[panelRows * items];
+    alignas(64) Item panel[panelItems];
     for (i64 row = 0; row < rows; row += panelRows) {
       i64 count = rows - row < panelRows ? rows - row : panelRows;
-      forTiles(count, [&]<u32 M>(i64 at) __attribute__((always_inline)) {
-        Tile::template prepare<M>(x + (row + at) * inputStride, inputStride,
-                                  items, panel + at * items);
-      });
+      const Input *from = x + row * inputStride;
+      if (sliced && count > wholeRows) {
+        runSliced(panel, from, count, row, range);
+        continue;
+      }
+      prepare(panel, from, count, 0, items);
       if (count == 1) {
         runStreams(panel, row, range);
         continue;
       }
       for (i64 unit = range.begin; unit < range.end; ++unit)
         forTiles(count, [&]<u32 M>(i64 at) __attribute__((always_inline)) {
-          runUnit<M>(panel + at * items, row + at, unit);
+          alignas(64) f32 sums[M * unitRows];
+          addUnit<M>(panel + at * items, unit, 0, items, sums);
+          finish(sums, M, row + at, unit);
         });
     }
   }
@@ -121,7 +143,7 @@ private:
           at[s] = groupOf((range.begin + s * run + i) * unitGroups + g);
           to[s] = sums + s * unitRows + 16 * g;
         }
-        Tile::template run<1, streams>(at, K::k, a, to, 0);
+        Tile::template run<1, streams>(at, items, a, to, 0, false);
       }
       for (u32 s = 0; s < streams; ++s)
         finish(sums + s * unitRows, 1, row, range.begin + s * run + i);
@@ -142,29 +164,61 @@ private:
         at[s] = groupOf(unit * unitGroups + group);
         to[s] = sums + 16 * group;
       }
-      Tile::template run<1, streams>(at, K::k, a, to, 0);
+      Tile::template run<1, streams>(at, items, a, to, 0, false);
     }
     for (i64 i = 0; unit + i < range.end; ++i)
       finish(sums + i * unitRows, 1, row, unit + i);
   }
 
-  /// M rows times one unit.
+  /// Items [first, first + count) of `rows` rows, tile by tile.
+  static LATHE_INLINE void prepare(Item *panel, const Input *x, i64 rows,
+                                   i64 first, i64 count) {
+    forTiles(rows, [&]<u32 M>(i64 at) __attribute__((always_inline)) {
+      Tile::template prepare<M>(x + at * inputStride, inputStride, first, count,
+                                panel + at * count);
+    });
+  }
+
+  /// `count` rows times all units of the range, slice by slice of k.
+  void runSliced(Item *panel, const Input *x, i64 count, i64 row,
+                 Range range) const {
+    alignas(64) f32 sums[waitingUnits * panelRows * unitRows];
+    for (i64 first = range.begin; first < range.end; first += waitingUnits) {
+      i64 end =
+          range.end - first < waitingUnits ? range.end : first + waitingUnits;
+      for (i64 item = 0; item < items; item += sliceItems) {
+        i64 slice = items - item < sliceItems ? items - item : sliceItems;
+        prepare(panel, x, count, item, slice);
+        for (i64 unit = first; unit < end; ++unit) {
+          f32 *unitSums = sums + (unit - first) * panelRows * unitRows;
+          forTiles(count, [&]<u32 M>(i64 at) __attribute__((always_inline)) {
+            f32 *to = unitSums + at * unitRows;
+            addUnit<M>(panel + at * slice, unit, item, slice, to);
+            if (item + slice == items)
+              finish(to, M, row + at, unit);
+          });
+        }
+      }
+    }
+  }
+
+  /// Items [first, first + count) of M rows times one unit, added to `sums` if
+  /// they are not the first.
   template <u32 M>
-  LATHE_INLINE void runUnit(const Item *a, i64 row, i64 unit) const {
-    alignas(64) f32 sums[M * unitRows];
+  LATHE_INLINE void addUnit(const Item *a, i64 unit, i64 first, i64 count,
+                            f32 *sums) const {
     for (i64 g = 0; g < unitGroups; ++g) {
       i64 group = unit * unitGroups + g;
       f32 *to = sums + 16 * g;
       if (__builtin_expect(group < groups, 1)) {
-        const Block *at = groupOf(group);
-        Tile::template run<M, 1>(&at, K::k, a, &to, unitRows);
+        const Block *at = groupOf(group) + first / Tile::blockItems;
+        Tile::template run<M, 1>(&at, count, a, &to, unitRows, first != 0);
       } else {
         // The last unit lacks groups.
         for (u32 m = 0; m < M; ++m)
           __builtin_memset(to + m * unitRows, 0, 64);
       }
     }
-    finish(sums, M, row, unit);
   }
 
   /// The epilogue of `count` rows of a unit.

@@ -28,15 +28,18 @@ template <Format format> struct QuantTile {
   using Input = ActivationBlock;
   static constexpr u32 maxRows = tileRows(Q::inHalves);
 
-  /// Items of one activation row, blocks of one weight row.
+  /// Items of one activation row; those that meet one block of weights; up to
+  /// how many k is taken whole, and how many a slice of it has else.
   static constexpr i64 itemsOf(i64 k) { return k / 32; }
-  static constexpr i64 blocksOf(i64 k) { return k / (32 * Q::subs); }
+  static constexpr i64 blockItems = Q::subs;
+  static constexpr i64 wholeItems = 64, sliceItems = 24;
 
-  /// Copies M rows of blocks, `stride` apart, side by side.
+  /// Copies the items [first, first + count) of M rows, which are `stride`
+  /// apart, side by side.
   template <u32 M>
-  static inline void prepare(const ActivationBlock *rows, i64 stride, i64 items,
-                             Prepared *to) {
-    for (i64 item = 0; item < items; ++item)
+  static inline void prepare(const ActivationBlock *rows, i64 stride, i64 first,
+                             i64 count, Prepared *to) {
+    for (i64 item = first; item < first + count; ++item)
       for (u32 m = 0; m < M; ++m, ++to) {
         const ActivationBlock &from = rows[m * stride + item];
         __builtin_memcpy(to->q, from.q, sizeof(to->q));
@@ -53,30 +56,32 @@ template <Format format> struct QuantTile {
       }
   }
 
-  /// weights[s] is a group; its outputs of row m go to out[s] + m * outStride.
+  /// Multiplies M rows of `items` with S groups of weights; the outputs of row
+  /// m and group s go to out[s] + m * outStride, added to what is there if
+  /// `add`.
   ///
   /// With more than one row, native rows are done one after the other, so that
   /// activations are broadcast from memory again rather than kept (spilled) in
   /// registers for the other half.
   template <u32 M, u32 S>
-  static __attribute__((noinline)) void run(const Block *const *weights, i64 k,
-                                            const Prepared *a, f32 *const *out,
-                                            i64 outStride) {
+  static __attribute__((noinline)) void
+  run(const Block *const *weights, i64 items, const Prepared *a,
+      f32 *const *out, i64 outStride, bool add) {
     if constexpr (M == 1) {
-      runHalves<M, S, halves>(weights, k, a, 0, out, outStride);
+      runHalves<M, S, halves>(weights, items, a, 0, out, outStride, add);
     } else {
 #pragma clang loop unroll(disable)
       for (u32 h = 0; h < halves; ++h)
-        runHalves<M, S, 1>(weights, k, a, h * width, out, outStride);
+        runHalves<M, S, 1>(weights, items, a, h * width, out, outStride, add);
     }
   }
 
 private:
   /// The native rows from `lane` on.
   template <u32 M, u32 S, u32 H>
-  static LATHE_INLINE void runHalves(const Block *const *weights, i64 k,
+  static LATHE_INLINE void runHalves(const Block *const *weights, i64 items,
                                      const Prepared *a, u32 lane,
-                                     f32 *const *out, i64 outStride) {
+                                     f32 *const *out, i64 outStride, bool add) {
     Floats f[S][H][M];
     const Block *w[S];
     LATHE_UNROLL
@@ -86,10 +91,11 @@ private:
       for (u32 h = 0; h < H; ++h)
         LATHE_UNROLL
       for (u32 m = 0; m < M; ++m)
-        f[s][h][m] = Floats::splat(0);
+        f[s][h][m] =
+            add ? load<Floats>(out[s] + m * outStride + lane + h * width)
+                : Floats::splat(0);
     }
-    i64 blocks = blocksOf(k);
-    for (i64 b = 0; b < blocks; ++b) {
+    for (i64 item = 0; item < items; item += blockItems) {
 #pragma clang loop unroll(disable)
       for (u32 sub = 0; sub < Q::subs; ++sub, a += M)
         LATHE_UNROLL

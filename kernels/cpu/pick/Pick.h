@@ -85,7 +85,7 @@ template <typename K> struct PickRow {
   /// The bounds of this thread's tokens.
   void scan() const {
     alignas(64) Prepared items[blocks];
-    Coarse::template prepare<1>(x, 0, blocks, items);
+    Coarse::template prepare<1>(x, 0, 0, blocks, items);
     f32 length = lengthBound();
     i64 run = (range.end - range.begin) / streams;
     for (i64 i = 0; i < run; ++i) {
@@ -239,7 +239,7 @@ private:
       at[s] = coarse + group[s] * blocks;
       to[s] = sums + 16 * s;
     }
-    Coarse::template run<1, S>(at, K::k, items, to, 0);
+    Coarse::template run<1, S>(at, blocks, items, to, 0, false);
     for (u32 s = 0; s < S; ++s)
       for (u32 i = 0; i < 16; i += width) {
         i64 token = 16 * group[s] + i, valid = K::n - token;
@@ -321,7 +321,7 @@ private:
     u32 count = 0;
 
     explicit Exact(const PickRow &row) : row(row) {
-      Head::template prepare<1>(row.x, 0, blocks, items);
+      Head::template prepare<1>(row.x, 0, 0, blocks, items);
     }
 
     /// Fills `logits`: 16 per group that was added.
@@ -333,9 +333,9 @@ private:
         to[s] = logits + 16 * s;
       }
       if (count == 1)
-        Head::template run<1, 1>(at, K::k, items, to, 0);
+        Head::template run<1, 1>(at, blocks, items, to, 0, false);
       else
-        Head::template run<1, streams>(at, K::k, items, to, 0);
+        Head::template run<1, streams>(at, blocks, items, to, 0, false);
     }
 
     PickCandidate candidate(u32 s, u32 lane) const {

@@ -56,6 +56,11 @@ template <Format weightFormat> struct Bare {
   template <typename V> static inline V map(V acc) { return acc; }
 };
 
+/// More units than wait together between two slices of k.
+template <Format weightFormat> struct Wide : Bare<weightFormat> {
+  static constexpr i64 n = 620;
+};
+
 template <i64 elems, Store stored, typename... Segs> struct Gemm {
   static constexpr i64 k = elems;
   static constexpr Store input = stored;
@@ -91,8 +96,10 @@ using Floats32 = Gemm<101, Store::F32, Plain<f>, Ragged<f>, Paired<f>>;
 /// Formats side by side, as Gemma's q, k and v.
 using Mixed = Gemm<256, Store::Q8, Bare<Format::Q5_0>, Bare<Format::Q8_0>,
                    Bare<Format::Q6_K>>;
-/// Deep enough that few rows fill a panel.
-using Deep = Gemm<4096, Store::Q8, Bare<Format::Q4_1>>;
+/// Deep enough that many rows take k in slices, the last a short one.
+using Deep = Gemm<2560, Store::Q8, Wide<Format::Q4_1>, Paired<Format::Q6_K>>;
+using DeepFloats = Gemm<1101, Store::F32, Bare<Format::F32>, Bare<Format::F16>,
+                        Bare<Format::BF16>>;
 
 constexpr GemmCase cases[] = {
     describe("Q4_0", Blocks32<Format::Q4_0>{}),
@@ -112,6 +119,7 @@ constexpr GemmCase cases[] = {
     describe("BF16", Floats32<Format::BF16>{}),
     describe("Mixed", Mixed{}),
     describe("Deep", Deep{}),
+    describe("DeepFloats", DeepFloats{}),
 };
 
 const CaseList<GemmCase> gemmCases = {cases, sizeof(cases) / sizeof(cases[0])};
