@@ -214,6 +214,20 @@ private:
     return {};
   }
 
+  /// Replaces "native" by the layer that suits the weights and this CPU.
+  void resolveNative(const std::vector<EngineWeight> &weights) {
+    bool bf16 = llvm::any_of(weights, [](const EngineWeight &weight) {
+      return weight.layout == "r16" && weight.format == kernels::Format::BF16;
+    });
+    std::string own(runtime::CpuFeatures::detect().bestIsaFor(bf16));
+    bool given = llvm::is_contained(isas, own);
+    auto native = llvm::find(isas, "native");
+    if (native != isas.end() && given)
+      isas.erase(native);
+    else if (native != isas.end())
+      *native = own;
+  }
+
   /// Parses "NAME@after:PHASE".
   Result<void> addPass(const std::string &text) {
     constexpr std::string_view marker = "@after:";
@@ -414,6 +428,7 @@ private:
     engine.programs.push_back(
         describeProgram(*module, cpuTargetInfo(), offsets));
     summary.kernels = engine.programs.front().kernels.size();
+    resolveNative(engine.weights);
     for (size_t i = 0; i < isas.size(); ++i) {
       if (options.progress)
         options.progress("compile cpu:" + isas[i], i, isas.size());

@@ -16,7 +16,7 @@ BUILD_PACKAGES=(cmake ninja-build ccache pkg-config
   libspdlog-dev libssl-dev libutf8proc-dev libzstd-dev nlohmann-json3-dev
   python3 python3-pip unzip)
 TEST_PACKAGES=(clang-format-19 clang-tidy-19 libbenchmark-dev libgmock-dev
-  libgtest-dev llvm-19-tools python3-numpy)
+  libgtest-dev llvm-19-tools python3-numpy valgrind)
 
 die() {
   echo "${0##*/}: $*" >&2

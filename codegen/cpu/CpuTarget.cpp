@@ -26,9 +26,7 @@ runtime::Result<std::string> codegen::isaOfTarget(std::string_view target) {
   for (const runtime::IsaLayer &layer : runtime::isaLayers())
     known += ", cpu:" + std::string(layer.name);
   std::string_view isa = target.starts_with("cpu:") ? target.substr(4) : "";
-  if (isa == "native")
-    return std::string(runtime::CpuFeatures::detect().bestIsa());
-  if (!findLayer(isa))
+  if (isa != "native" && !findLayer(isa))
     return fail(ErrorKind::InvalidInput, "unknown target '{}'; known are {}",
                 target, known);
   return std::string(isa);

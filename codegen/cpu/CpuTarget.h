@@ -18,8 +18,8 @@ namespace lathe::codegen {
 /// The facts that passes see of a CPU.
 ir::TargetInfo cpuTargetInfo();
 
-/// The ISA layer of a target's name: "cpu:avx2", or "cpu:native" for the best
-/// that this machine has. Errors: InvalidInput, listing the known names.
+/// The ISA layer of a target's name, "avx2" of "cpu:avx2"; that of "cpu:native"
+/// is "native". Errors: InvalidInput, listing the known names.
 runtime::Result<std::string> isaOfTarget(std::string_view target);
 
 /// The description of a planned module that the engine stores.

@@ -162,6 +162,9 @@ const std::vector<IsaLayer> &isaLayers() {
       {"avx512",
        {"avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl",
         "avx512vnni"}},
+      {"avx512bf16",
+       {"avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl",
+        "avx512vnni", "avx512bf16"}},
   };
   return layers;
 }
@@ -179,6 +182,11 @@ std::string_view CpuFeatures::bestIsa() const {
     if (supportsIsa(layer.name))
       best = layer.name;
   return best;
+}
+
+std::string_view CpuFeatures::bestIsaFor(bool bf16Weights) const {
+  std::string_view best = bestIsa();
+  return best == "avx512bf16" && !bf16Weights ? "avx512" : best;
 }
 
 std::string CpuFeatures::summary() const {

@@ -54,9 +54,12 @@ public:
   /// All features in Clang's spelling, in a fixed order.
   const std::vector<std::string> &names() const { return present; }
 
-  /// The best layer that isaLayers() lists and this CPU can run: "generic",
-  /// "avx2" or "avx512".
+  /// The best layer that isaLayers() lists and this CPU can run, e.g. "avx2".
   std::string_view bestIsa() const;
+
+  /// The same for a model with or without BF16 matrices: without, avx512bf16
+  /// has nothing that avx512 lacks, which more CPUs run.
+  std::string_view bestIsaFor(bool bf16Weights) const;
 
   /// True if the features of ISA layer `isa` are all there; false for unknown
   /// layers.
@@ -81,7 +84,9 @@ struct IsaLayer {
   std::vector<std::string> features;
 };
 
-/// The ISA layers of the CPU target: generic (x86-64 baseline), avx2, avx512.
+/// The ISA layers of the CPU target: generic (x86-64 baseline), avx2, avx512,
+/// and avx512bf16, which multiplies BF16 weights with activations rounded to
+/// bf16.
 const std::vector<IsaLayer> &isaLayers();
 
 } // namespace lathe::runtime

@@ -103,7 +103,7 @@ u64 plainLoop(u64 rounds) {
 }
 
 Loop int8LoopFor(std::string_view isa) {
-  if (isa == "avx512")
+  if (isa.starts_with("avx512"))
     return vnniLoop;
   return isa == "avx2" ? avx2Loop : plainLoop;
 }
@@ -151,8 +151,24 @@ u64 plainF32Loop(u64 rounds) {
   return rounds * chains * 4;
 }
 
+/// Zeros: how fast it is does not depend on the values.
+__attribute__((target("avx512f,avx512bf16"))) u64 bf16Loop(u64 rounds) {
+  using Floats __attribute__((vector_size(64))) = f32;
+  using Brains __attribute__((vector_size(64))) = __bf16;
+  Floats sums[chains] = {};
+  Brains zeros = {};
+  asm volatile("" : "+v"(zeros));
+  for (u64 round = 0; round < rounds; ++round)
+    for (Floats &sum : sums) {
+      sum = __builtin_ia32_dpbf16ps_512(sum, zeros, zeros);
+      asm volatile("" : "+v"(sum));
+    }
+  keep(sums);
+  return rounds * chains * 32;
+}
+
 Loop f32LoopFor(std::string_view isa) {
-  if (isa == "avx512")
+  if (isa.starts_with("avx512"))
     return fma512Loop;
   return isa == "avx2" ? fma256Loop : plainF32Loop;
 }
@@ -215,4 +231,8 @@ Result<f64> runtime::measureInt8(u32 threads, std::string_view isa) {
 
 Result<f64> runtime::measureF32(u32 threads, std::string_view isa) {
   return measureLoop(threads, f32LoopFor(isa));
+}
+
+Result<f64> runtime::measureBf16(u32 threads, std::string_view isa) {
+  return measureLoop(threads, isa == "avx512bf16" ? bf16Loop : f32LoopFor(isa));
 }

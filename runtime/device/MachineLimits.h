@@ -25,6 +25,10 @@ Result<f64> measureInt8(u32 threads, std::string_view isa);
 /// the layer has no fused one). Takes about 0.1 s. Errors: Exhausted.
 Result<f64> measureF32(u32 threads, std::string_view isa);
 
+/// Multiply-adds of bf16 into f32 per second, likewise; where the layer has no
+/// such instruction, those of f32. Takes about 0.1 s. Errors: Exhausted.
+Result<f64> measureBf16(u32 threads, std::string_view isa);
+
 } // namespace lathe::runtime
 
 #endif // LATHE_RUNTIME_DEVICE_MACHINELIMITS_H

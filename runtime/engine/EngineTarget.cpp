@@ -67,6 +67,8 @@ Result<uint32_t> Engine::selectTarget(const CpuFeatures &cpu,
   if (asked.empty())
     if (const char *variable = std::getenv("LATHE_ISA"))
       asked = variable;
+  if (asked == "native" || asked == "cpu:native")
+    asked = {};
   std::optional<uint32_t> best;
   int bestRank = -1;
   const auto &targets = *root->targets();

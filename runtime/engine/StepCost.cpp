@@ -86,6 +86,7 @@ LaunchCost &LaunchCost::operator+=(const LaunchCost &other) {
   activationBytes += other.activationBytes;
   int8Ops += other.int8Ops;
   f32Ops += other.f32Ops;
+  bf16Ops += other.bf16Ops;
   return *this;
 }
 
@@ -99,7 +100,7 @@ LaunchCost costOf(const fb::Manifest &manifest, const fb::Program &program,
   std::string_view skeleton = viewOf(kernel.skeleton());
   std::string_view names = viewOf(kernel.operand_names());
   LaunchCost cost;
-  bool isInteger = false;
+  u64 LaunchCost::*ops = &LaunchCost::f32Ops;
   const fb::KvGroup *group = nullptr;
   bool writesKv = false;
   for (u32 i = 0; i < launch.operands()->size(); ++i) {
@@ -109,7 +110,10 @@ LaunchCost costOf(const fb::Manifest &manifest, const fb::Program &program,
     case fb::Space::Weights: {
       const fb::Weight &weight = weightAt(manifest, operand.offset());
       auto format = kernels::formatFromName(viewOf(weight.format()));
-      isInteger |= format && !kernels::isFloatFormat(*format);
+      if (format && !kernels::isFloatFormat(*format))
+        ops = &LaunchCost::int8Ops;
+      else if (format == kernels::Format::BF16)
+        ops = &LaunchCost::bf16Ops;
       if (skeleton == "embed") {
         // Rows are padded to groups of 16.
         u64 groups = (weight.rows() + kernels::r16Rows - 1) / kernels::r16Rows;
@@ -138,7 +142,7 @@ LaunchCost costOf(const fb::Manifest &manifest, const fb::Program &program,
       break;
     }
   }
-  (isInteger ? cost.int8Ops : cost.f32Ops) += 2 * rows * kernel.macs_per_row();
+  cost.*ops += 2 * rows * kernel.macs_per_row();
   if (group && writesKv)
     cost.kvBytes +=
         rows * 2 * group->kv_heads() * group->head_dim() * elementBytes(*group);

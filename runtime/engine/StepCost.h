@@ -37,9 +37,10 @@ struct LaunchCost {
   /// rotations and element-wise functions are not counted.
   u64 int8Ops = 0;
   u64 f32Ops = 0;
+  u64 bf16Ops = 0; ///< With BF16 weights, which some layers multiply as such.
 
   u64 bytes() const { return weightBytes + kvBytes + activationBytes; }
-  u64 ops() const { return int8Ops + f32Ops; }
+  u64 ops() const { return int8Ops + f32Ops + bf16Ops; }
   LaunchCost &operator+=(const LaunchCost &other);
   bool operator==(const LaunchCost &) const = default;
 };

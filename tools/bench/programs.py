@@ -113,8 +113,9 @@ class Lathe:
         try:
             (row,) = result["results"]
             limits = {
-                "bandwidth": result["bandwidth_bytes_per_second"],
-                "int8_share": row.get("int8_share"),
+                "bandwidth": result["limits"]["bandwidth_bytes_per_second"],
+                "compute_share": row.get("compute_share"),
+                "arithmetic": row.get("arithmetic"),
             }
             return row["tokens_per_second"]["median"], limits
         except (KeyError, ValueError):

@@ -117,15 +117,16 @@ def judge(row, bar, model, measured: tuple, peers: list, one_row_step) -> dict:
     }
     shares = []
     for speed, limit in zip(own, limits):
-        if limit.get("int8_share") is not None and row.kind == "prefill":
-            shares.append(limit["int8_share"])
+        if limit.get("compute_share") is not None and row.kind == "prefill":
+            shares.append(limit["compute_share"])
         elif "bandwidth" in limit:
             most = table_rows.limit(row, model, limit["bandwidth"])
             shares += [speed / most] if most else []
     share = statistics.median(shares) if shares else None
     if shares:
         entry["share_of_limit"] = spread(shares)
-        entry["limit_is"] = "int8" if row.kind == "prefill" else "bandwidth"
+        arithmetic = limits[0].get("arithmetic")
+        entry["limit_is"] = arithmetic if row.kind == "prefill" else "bandwidth"
     bandwidths = [x["bandwidth"] for x in limits if "bandwidth" in x]
     if bandwidths:
         entry["bandwidth_bytes_per_second"] = spread(bandwidths)
@@ -268,7 +269,8 @@ def row_line(row: dict, families: list) -> str:
             + ("" if entry.get("ahead", True) else " behind")
         )
     share = row.get("share_of_limit")
-    note = " int8" if row.get("limit_is") == "int8" else ""
+    kind = row.get("limit_is")
+    note = f" {kind}" if kind not in (None, "bandwidth") else ""
     cells.append(f"{share['median'] * 100:.0f} %{note}" if share else "–")
     cells += [row["bar"], {True: "yes", False: "**no**", None: "–"}[row["met"]]]
     return "| " + " | ".join(cells) + " |"

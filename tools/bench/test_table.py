@@ -31,8 +31,10 @@ elif words[0] == "bench":
     speed = 300.0 if prefill else 400.0
     row = {"test": "x", "tokens_per_second": dict.fromkeys(
         ("median", "min", "max"), speed)}
-    row["int8_share" if prefill else "bandwidth_share"] = 0.5
-    print(json.dumps({"bandwidth_bytes_per_second": bandwidth, "results": [row]}))
+    row["compute_share" if prefill else "bandwidth_share"] = 0.5
+    if prefill: row["arithmetic"] = "int8"
+    limits = {"bandwidth_bytes_per_second": bandwidth}
+    print(json.dumps({"limits": limits, "results": [row]}))
 """
 # llama.cpp: -fa 0 is the faster, by far for the Q4_0 copy.
 BENCH = """#!/usr/bin/env python3

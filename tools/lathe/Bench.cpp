@@ -1,7 +1,6 @@
 /// \file
 /// lathe bench: how fast a model runs here, beside what the machine can do.
 
-#include "runtime/device/MachineLimits.h"
 #include "runtime/schedule/Session.h"
 #include "tools/lathe/BenchMeasure.h"
 #include "tools/lathe/BenchReport.h"
@@ -77,16 +76,11 @@ Result<bool> benchEngine(const Options &options, bool kv,
     return failFrom(session);
   if (report.threads == 0) {
     report.threads = (*session)->threads();
-    runtime::CpuFeatures cpu = runtime::CpuFeatures::detect();
-    report.cpu = cpu.summary();
-    auto bandwidth = runtime::measureBandwidth(report.threads);
-    if (!bandwidth)
-      return failFrom(bandwidth);
-    auto int8 = runtime::measureInt8(report.threads, cpu.bestIsa());
-    if (!int8)
-      return failFrom(int8);
-    report.bandwidth = *bandwidth;
-    report.int8 = *int8;
+    report.cpu = runtime::CpuFeatures::detect().summary();
+    auto limits = StepLimits::measure(report.threads, (*engine)->targetName());
+    if (!limits)
+      return failFrom(limits);
+    report.limits = *limits;
     report.costs = BenchCosts::of(**engine, options.head == "pick");
   }
   BenchRunner runner(**session, options.head == "pick");

@@ -13,16 +13,15 @@ using runtime::displayPath;
 namespace {
 
 /// The share of the limit that binds a test: the memory's bandwidth for
-/// generation, int8 arithmetic for prefill.
-f64 shareOf(const Measurement &result, const BenchCosts &costs, f64 bandwidth,
-            f64 int8) {
+/// generation, arithmetic for prefill.
+f64 shareOf(const Measurement &result, const BenchReport &report) {
+  const BenchCosts &costs = report.costs;
   f64 speed = result.tokensPerSecond.median;
   if (!result.test.prefill)
-    return speed * f64(costs.weightBytes) / bandwidth;
+    return speed * f64(costs.weightBytes) / report.limits.bandwidth;
   return speed *
-         (f64(costs.macsPerRow) +
-          f64(costs.macsPerLogits) / result.test.tokens) /
-         int8;
+         (report.limits.computeTime(costs.perRow) +
+          report.limits.computeTime(costs.perLogits) / result.test.tokens);
 }
 
 } // namespace
@@ -39,10 +38,10 @@ BenchCosts BenchCosts::of(const runtime::LoadedEngine &engine, bool pick) {
     for (const auto *launch : *entry->launches()) {
       const auto &kernel = *(*program.kernels())[launch->kernel()];
       costs.weightBytes += isRead ? kernel.weight_bytes() : 0;
-      if (name == "pick")
-        continue;
-      (name == "body" ? costs.macsPerRow : costs.macsPerLogits) +=
-          kernel.macs_per_row();
+      if (name != "pick")
+        (name == "body" ? costs.perRow : costs.perLogits) += runtime::costOf(
+            engine.engine().manifest(), program, *launch,
+            {.sequences = {{.start = 0, .rows = 1}}, .headRows = 1});
     }
   }
   return costs;
@@ -60,26 +59,26 @@ void tools::printBenchJson(const BenchReport &report) {
     if (!result.test.prefill)
       row["last_token_ms"] = result.lastStep * 1e3;
     if (result.test.kv)
-      row[result.test.prefill ? "int8_share" : "bandwidth_share"] =
-          shareOf(result, report.costs, report.bandwidth, report.int8);
+      row[result.test.prefill ? "compute_share" : "bandwidth_share"] =
+          shareOf(result, report);
+    if (result.test.prefill)
+      row["arithmetic"] = report.limits.arithmeticOf(report.costs.perRow);
     list.push_back(std::move(row));
   }
   printJson({{"cpu", report.cpu},
              {"threads", report.threads},
-             {"bandwidth_bytes_per_second", report.bandwidth},
-             {"int8_macs_per_second", report.int8},
+             {"limits", report.limits.json()},
              {"weight_bytes_per_token", report.costs.weightBytes},
              {"results", std::move(list)}});
 }
 
 void tools::printBenchText(const BenchReport &report) {
   printOut("{}, {}\n"
-           "limits measured now: memory {:.1f} GB/s, int8 {:.0f} GMAC/s\n"
+           "limits measured now: {}\n"
            "a generated token reads {:.1f} MB of weights\n\n"
            "{:<18}{:>10}{:>10}{:>10}{:>10}{:>12}\n"
            "{:<18}{:>30}{:>10}{:>12}\n",
-           report.cpu, counted(report.threads, "thread"),
-           report.bandwidth / 1e9, report.int8 / 1e9,
+           report.cpu, counted(report.threads, "thread"), report.limits.text(),
            f64(report.costs.weightBytes) / 1e6, "test", "median", "min", "max",
            "time", "last token", "", "tokens/s", "s", "ms");
   for (const Measurement &result : report.results) {
@@ -89,9 +88,11 @@ void tools::printBenchText(const BenchReport &report) {
     std::string share;
     if (result.test.kv)
       share = fmt::format(
-          "   {:.0f} % of {}",
-          shareOf(result, report.costs, report.bandwidth, report.int8) * 100,
-          result.test.prefill ? "the int8 limit" : "the memory's bandwidth");
+          "   {:.0f} % of {}", shareOf(result, report) * 100,
+          result.test.prefill
+              ? fmt::format("the {} limit",
+                            report.limits.arithmeticOf(report.costs.perRow))
+              : "the memory's bandwidth");
     printOut("{:<18}{:>10.1f}{:>10.1f}{:>10.1f}{:>10.2f}{:>12}{}\n",
              result.test.name, speed.median, speed.min, speed.max,
              result.seconds, last, share);

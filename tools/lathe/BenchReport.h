@@ -6,6 +6,7 @@
 #include "runtime/schedule/LoadedEngine.h"
 #include "tools/lathe/BenchMeasure.h"
 #include "tools/lathe/CurvePlot.h"
+#include "tools/lathe/StepLimits.h"
 
 #include <string>
 #include <vector>
@@ -14,9 +15,9 @@ namespace lathe::tools {
 
 /// What a token row costs, by the engine's own account.
 struct BenchCosts {
-  u64 weightBytes = 0;   ///< Read by a step of one row with its logits.
-  u64 macsPerRow = 0;    ///< Of `body`.
-  u64 macsPerLogits = 0; ///< Of `head`.
+  u64 weightBytes = 0;           ///< Read by a step of one row with its logits.
+  runtime::LaunchCost perRow;    ///< Of `body`, with one key to see.
+  runtime::LaunchCost perLogits; ///< Of `head`.
 
   /// With `pick`, bytes are those of a step that picks, where the engine can.
   static BenchCosts of(const runtime::LoadedEngine &engine, bool pick);
@@ -26,8 +27,7 @@ struct BenchReport {
   std::string cpu;
   u32 threads = 0;
   BenchCosts costs;
-  f64 bandwidth = 0; ///< Bytes per second.
-  f64 int8 = 0;      ///< Multiply-accumulates per second.
+  StepLimits limits;
   std::vector<Measurement> results;
 };
 

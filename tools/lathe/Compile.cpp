@@ -184,7 +184,8 @@ void tools::addCompile(const CommandLine &line) {
   // One value each, so that options may stand before MODEL.
   command
       ->add_option("--target", compileOptions.targets,
-                   "cpu:native (default), cpu:generic, cpu:avx2 or cpu:avx512; "
+                   "cpu:native (default), cpu:generic, cpu:avx2, cpu:avx512 "
+                   "or cpu:avx512bf16; "
                    "may be given several times")
       ->allow_extra_args(false);
   command->add_flag("--print-pipeline", options->printPipeline,

@@ -1,7 +1,6 @@
 /// \file
 /// lathe explain: where the time of a step goes, and what bounds it.
 
-#include "runtime/device/MachineLimits.h"
 #include "runtime/schedule/TracedSteps.h"
 #include "tools/lathe/Checks.h"
 #include "tools/lathe/Command.h"
@@ -89,20 +88,6 @@ Result<std::optional<StepTime>> measure(TracedSteps &steps,
   return std::optional(runtime::typicalStep(times, unit));
 }
 
-Result<StepLimits> measureLimits(u32 threads, const runtime::CpuFeatures &cpu) {
-  auto bandwidth = runtime::measureBandwidth(threads);
-  if (!bandwidth)
-    return failFrom(bandwidth);
-  auto int8 = runtime::measureInt8(threads, cpu.bestIsa());
-  if (!int8)
-    return failFrom(int8);
-  auto f32s = runtime::measureF32(threads, cpu.bestIsa());
-  if (!f32s)
-    return failFrom(f32s);
-  return StepLimits{
-      .bandwidth = *bandwidth, .int8Ops = 2 * *int8, .f32Ops = 2 * *f32s};
-}
-
 Result<int> explain(const Options &options) {
   warnOfThreads(options.threads);
   auto plot = PlotFile::open(options.svg, options.model);
@@ -136,7 +121,7 @@ Result<int> explain(const Options &options) {
     return failFrom(prepared);
   runtime::CpuFeatures cpu = runtime::CpuFeatures::detect();
   report.cpu = cpu.summary();
-  auto limits = measureLimits(report.threads, cpu);
+  auto limits = StepLimits::measure(report.threads, report.target);
   if (!limits)
     return failFrom(limits);
   report.limits = *limits;

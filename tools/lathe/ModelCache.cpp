@@ -262,6 +262,18 @@ Result<EnginePtr> openEntry(const Cache &cache, const CacheEntry &entry) {
   return Engine::open(output, {.trustCode = true, .trust = {}});
 }
 
+/// A target in the key of an engine: another CPU's cpu:native is another.
+std::string keyOf(const std::string &target) {
+  if (target != "cpu:native")
+    return target;
+  return target + std::string(" ") +
+         std::string(runtime::CpuFeatures::detect().bestIsa());
+}
+
+std::string nameOf(const std::string &target) {
+  return target == "cpu:native" ? "this CPU" : target;
+}
+
 } // namespace
 
 Result<EnginePtr> tools::openCached(const std::string &path,
@@ -273,9 +285,9 @@ Result<EnginePtr> tools::openCached(const std::string &path,
     return failFrom(content);
   CacheEntry entry;
   entry.wanted = fmt::format("{}\n{}\n{}\n{}", *content, LATHE_VERSION,
-                             request.target, request.kvDtype);
+                             keyOf(request.target), request.kvDtype);
   entry.notice = fmt::format("compiling {} once for {}", displayPath(path),
-                             request.target);
+                             nameOf(request.target));
   for (const std::string &phase : request.disabledPhases) {
     entry.wanted += "\nwithout " + phase;
     entry.notice += " without " + phase;
@@ -293,14 +305,14 @@ Result<EnginePtr> tools::openRebuilt(const Engine &engine,
     return fail(ErrorKind::Environment, "there is no compiler at {}",
                 displayPath(compilerPath()));
   CacheEntry entry;
-  entry.wanted = fmt::format("rebuilt\n{}\n{}", LATHE_VERSION, target);
+  entry.wanted = fmt::format("rebuilt\n{}\n{}", LATHE_VERSION, keyOf(target));
   for (const auto *section : *engine.manifest().sections())
     if (section->sha256())
       entry.wanted.append(section->sha256()->begin(), section->sha256()->end());
   if (const auto *root = engine.manifest().weights_root())
     entry.wanted.append(root->begin(), root->end());
   entry.notice = fmt::format("building {} anew for {} from its IR",
-                             displayPath(engine.path()), target);
+                             displayPath(engine.path()), nameOf(target));
   entry.stem = fs::path(engine.path()).stem().string();
   entry.make = [&](const std::string &output) {
     return compileInChild(engine.path(), engine.fileBytes(), output, target);

@@ -14,7 +14,7 @@ namespace lathe::tools {
 
 /// What an engine of a model file must be compiled for: part of its key.
 struct CacheRequest {
-  std::string target; ///< "cpu:avx2"
+  std::string target; ///< "cpu:avx2", "cpu:native"
   std::string kvDtype = "f16";
   std::vector<std::string> disabledPhases; ///< As in codegen::CompileOptions.
 };

@@ -26,17 +26,19 @@ std::string wantedIsa(const ModelOptions &options) {
   return options.isa.empty() && variable ? variable : options.isa;
 }
 
-/// The target to compile a model for: what is asked for, or this CPU's best.
+/// The target to compile a model for: what is asked for, or cpu:native.
 std::string targetFor(const ModelOptions &options) {
   std::string isa = wantedIsa(options);
-  if (isa.empty() || isa == "native" || isa == "cpu:native")
-    isa = runtime::CpuFeatures::detect().bestIsa();
+  if (isa.empty())
+    isa = "native";
   return isa.starts_with("cpu:") ? isa : "cpu:" + isa;
 }
 
 /// Whether code for the ISA layer that is asked for can exist and run here.
 Result<void> checkIsa(const ModelOptions &options) {
   std::string isa = targetFor(options).substr(4);
+  if (isa == "native")
+    return {};
   std::string known;
   for (const runtime::IsaLayer &layer : runtime::isaLayers())
     known += (known.empty() ? "" : ", ") + std::string(layer.name);
@@ -84,8 +86,8 @@ bool canRebuild(const Engine &engine, const Error &error) {
 
 void ModelOptions::addTo(CLI::App &command) {
   command.add_option("--isa", isa,
-                     "ISA layer to run: generic, avx2 or avx512 (default: the "
-                     "best that fits this CPU)");
+                     "ISA layer to run: generic, avx2, avx512 or avx512bf16 "
+                     "(default: the best that fits this CPU)");
   command
       .add_option("--kv-dtype", kvDtype,
                   "Elements of the KV cache when a model file is compiled")

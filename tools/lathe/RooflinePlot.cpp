@@ -101,8 +101,11 @@ std::string roofsSvg(const StepLimits &limits, const LogAxis &x,
     const char *name, *colour;
     f64 ops;
   };
-  for (const Roof &roof : {Roof{"int8", colours[1], limits.int8Ops},
-                           Roof{"f32", colours[2], limits.f32Ops}}) {
+  std::vector<Roof> roofs = {{"int8", colours[1], limits.int8Ops},
+                             {"f32", colours[2], limits.f32Ops}};
+  if (limits.multipliesBf16())
+    roofs.push_back({"bf16", colours[2], limits.bf16Ops});
+  for (const Roof &roof : roofs) {
     f64 knee = std::clamp(roof.ops / limits.bandwidth, from, mostX);
     out += fmt::format(
         "<path d=\"M{:.1f} {:.1f}L{:.1f} {:.1f}H{:.1f}\" fill=\"none\" "

@@ -42,6 +42,7 @@ Json jsonOf(const StepRow &row, const StepLimits &limits, bool isLaunch) {
   json["activation_bytes"] = row.cost.activationBytes;
   json["int8_ops"] = row.cost.int8Ops;
   json["f32_ops"] = row.cost.f32Ops;
+  json["bf16_ops"] = row.cost.bf16Ops;
   json["ops_per_byte"] = intensity(row.cost);
   json["seconds"] = row.time.slowest;
   json["limit_seconds"] = row.limit;
@@ -142,10 +143,7 @@ void tools::printStepJson(const StepReport &report, bool all) {
                {"context", report.context},
                {"rows", report.rows},
                {"repetitions", report.repetitions},
-               {"limits",
-                {{"bandwidth_bytes_per_second", report.limits.bandwidth},
-                 {"int8_ops_per_second", report.limits.int8Ops},
-                 {"f32_ops_per_second", report.limits.f32Ops}}},
+               {"limits", report.limits.json()},
                {"step",
                 {{"seconds", report.time.wall},
                  {"tokens_per_second", report.tokensPerSecond()},
@@ -158,6 +156,7 @@ void tools::printStepJson(const StepReport &report, bool all) {
                  {"activation_bytes", total.cost.activationBytes},
                  {"int8_ops", total.cost.int8Ops},
                  {"f32_ops", total.cost.f32Ops},
+                 {"bf16_ops", total.cost.bf16Ops},
                  {"work_seconds", total.time.mean},
                  {"uneven_seconds", total.time.slowest - total.time.mean},
                  {"between_seconds", total.time.after},
@@ -176,13 +175,11 @@ void tools::printStepText(const StepReport &report, bool all) {
   StepRow total = report.total();
   printOut("{}, {}, {}\n"
            "a step of {} with {} each behind {}, {} repetitions\n"
-           "limits measured now: memory {:.1f} GB/s, int8 {:.0f} Gop/s, f32 "
-           "{:.0f} Gop/s\n\n",
+           "limits measured now: {}\n\n",
            report.cpu, report.target, counted(report.threads, "thread"),
            counted(report.sequences, "sequence"), counted(report.rows, "row"),
            counted(report.context, "token"), report.repetitions,
-           report.limits.bandwidth / 1e9, report.limits.int8Ops / 1e9,
-           report.limits.f32Ops / 1e9);
+           report.limits.text());
   printOut("{:<{}}{:>5}{:>9}{:>9}{:>8}{:>10}{:>9}{:>6}  {:<10}{:>8}{:>8}\n"
            "{:<{}}{:>5}{:>9}{:>9}{:>8}{:>10}{:>9}{:>6}  {:<10}{:>8}{:>8}\n",
            "kernel", nameWidth, "runs", "bytes", "ops", "ops/B", "time",

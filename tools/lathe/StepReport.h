@@ -8,29 +8,13 @@
 #include "runtime/schedule/LoadedEngine.h"
 #include "runtime/schedule/StepProfile.h"
 
+#include "tools/lathe/StepLimits.h"
+
 #include <algorithm>
 #include <string>
 #include <vector>
 
 namespace lathe::tools {
-
-/// What the machine does at most, per second.
-struct StepLimits {
-  f64 bandwidth = 0; ///< Bytes.
-  f64 int8Ops = 0;   ///< Two for each multiply-add, as the next.
-  f64 f32Ops = 0;
-
-  f64 bandwidthTime(const runtime::LaunchCost &cost) const {
-    return f64(cost.bytes()) / bandwidth;
-  }
-  f64 computeTime(const runtime::LaunchCost &cost) const {
-    return f64(cost.int8Ops) / int8Ops + f64(cost.f32Ops) / f32Ops;
-  }
-  /// The least time that the cost takes, seconds.
-  f64 time(const runtime::LaunchCost &cost) const {
-    return std::max(bandwidthTime(cost), computeTime(cost));
-  }
-};
 
 /// One launch, or all launches of one kernel.
 struct StepRow {

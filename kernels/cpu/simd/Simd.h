@@ -6,6 +6,11 @@
 ///   roundToInt(x)          nearest even; |x| < 2^22
 ///   loadHalf(u16 *)        `width` f16 values, exact
 ///   storeHalf(u16 *, x)    `width` values rounded to f16, nearest even
+///   brainDots              whether BF16 weights are multiplied with
+///   activations
+///                          that are rounded to bf16, by
+///   dotBrain(sum, w, x)    two k per lane: fma(w1, x1, sum), then fma(w0, x0,
+///                          it); subnormals count as 0 (only if brainDots)
 ///   lookup16(index, table) bytes of a 16-entry table; index bytes are < 16
 ///   Dot<max, offset, halves>  exact dot products of a 32-block:
 ///     Codes prepare(bytes)      weight codes (u8 <= max) of width rows x 4 k

@@ -11,8 +11,15 @@
 
 #include "kernels/abi/StepArgs.h"
 
+// AVX512_BF16 changes one primitive of the layer that it belongs to.
+#ifdef LATHE_ISA_AVX512BF16
+#define LATHE_ISA_AVX512
+#endif
+
 #if defined(LATHE_ISA_AVX512) && defined(LATHE_SIMD_EMULATE)
 #define LATHE_ISA avx512_emulated
+#elif defined(LATHE_ISA_AVX512BF16)
+#define LATHE_ISA avx512bf16
 #elif defined(LATHE_ISA_AVX512)
 #define LATHE_ISA avx512
 #elif defined(LATHE_ISA_AVX2)
@@ -20,7 +27,7 @@
 #elif defined(LATHE_ISA_GENERIC)
 #define LATHE_ISA generic
 #else
-#error "Define LATHE_ISA_GENERIC, LATHE_ISA_AVX2 or LATHE_ISA_AVX512"
+#error "Define LATHE_ISA_ and GENERIC, AVX2, AVX512 or AVX512BF16"
 #endif
 
 // All functions on lane types are inlined, so no ABI is involved.
@@ -139,6 +146,14 @@ LATHE_INLINE Floats min(Floats a, Floats b) {
 /// The value of bf16 bits in the low half of each lane.
 LATHE_INLINE Floats brainToFloats(UIntLanes bits) {
   return {bitsAs<FloatLanes>(bits << 16)};
+}
+
+/// Rounds to bf16, nearest even; a NaN stays one.
+LATHE_INLINE RowShorts roundToBrain(Floats x) {
+  UIntLanes bits = bitsAs<UIntLanes>(x.v);
+  UIntLanes rounded = bits + 0x7fff + ((bits >> 16) & 1);
+  rounded = x.v == x.v ? rounded : bits | 0x400000;
+  return __builtin_convertvector(rounded >> 16, RowShorts);
 }
 
 /// `width` values from `from`; lanes >= count are +0 and are not read.

@@ -11,6 +11,8 @@ namespace lathe::kernels::inline LATHE_ISA {
 /// Most activation rows of a gemm tile.
 constexpr u32 tileRows(bool inHalves) { return inHalves ? 4 : 8; }
 
+inline constexpr bool brainDots = false;
+
 /// Queries of an attention tile.
 inline constexpr u32 attentionQueries = 4;
 

@@ -1,6 +1,7 @@
 /// \file
-/// ISA layer `avx512`: F, BW, VL, DQ, VNNI, and FMA and F16C of AVX2. With
-/// LATHE_SIMD_EMULATE the same layer in plain vectors, for any CPU.
+/// ISA layer `avx512`: F, BW, VL, DQ, VNNI, and FMA and F16C of AVX2; and
+/// `avx512bf16`, which has BF16, too. With LATHE_SIMD_EMULATE the same layers
+/// in plain vectors, for any CPU.
 #ifndef LATHE_KERNELS_CPU_SIMD_AVX512_H
 #define LATHE_KERNELS_CPU_SIMD_AVX512_H
 
@@ -14,6 +15,12 @@ namespace lathe::kernels::inline LATHE_ISA {
 
 /// Most activation rows of a gemm tile.
 constexpr u32 tileRows(bool inHalves) { return 8; }
+
+#ifdef LATHE_ISA_AVX512BF16
+inline constexpr bool brainDots = true;
+#else
+inline constexpr bool brainDots = false;
+#endif
 
 /// Queries of an attention tile.
 inline constexpr u32 attentionQueries = 16;
@@ -42,6 +49,14 @@ LATHE_INLINE void storeHalf(u16 *to, Floats x) {
   using Row = i16 __attribute__((vector_size(32)));
   store(to, __builtin_ia32_vcvtps2ph512_mask(x.v, 0, Row{}, u16(0xffff)));
 }
+
+#ifdef LATHE_ISA_AVX512BF16
+LATHE_INLINE Floats dotBrain(Floats sum, UIntLanes w, UIntLanes x) {
+  using Brains = __bf16 __attribute__((vector_size(64)));
+  return {
+      __builtin_ia32_dpbf16ps_512(sum.v, bitsAs<Brains>(w), bitsAs<Brains>(x))};
+}
+#endif
 
 LATHE_INLINE ByteLanes lookup16(ByteLanes index, const u8 (&table)[16]) {
   using Quarter = i64 __attribute__((vector_size(16)));

@@ -105,6 +105,22 @@ LATHE_INLINE void storeHalf(u16 *to, Floats x) {
   store(to, __builtin_convertvector(half, RowShorts));
 }
 
+/// Subnormal lanes become 0 of their sign.
+LATHE_INLINE Floats flushSubnormals(Floats x) {
+  UIntLanes bits = bitsAs<UIntLanes>(x.v);
+  UIntLanes flushed = bits & 0x80000000;
+  return {bitsAs<FloatLanes>((bits & 0x7f800000) == 0 ? flushed : bits)};
+}
+
+LATHE_INLINE Floats dotBrain(Floats sum, UIntLanes w, UIntLanes x) {
+  auto part = [](UIntLanes bits) __attribute__((always_inline)) {
+    return flushSubnormals({bitsAs<FloatLanes>(bits)});
+  };
+  sum = fma(part(w & 0xffff0000), part(x & 0xffff0000), flushSubnormals(sum));
+  sum = fma(part(w << 16), part(x << 16), flushSubnormals(sum));
+  return flushSubnormals(sum);
+}
+
 LATHE_INLINE ByteLanes lookup16(ByteLanes index, const u8 (&table)[16]) {
   ByteLanes result = {};
   for (u32 i = 0; i < 16; ++i)

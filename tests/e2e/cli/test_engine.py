@@ -410,7 +410,7 @@ class Figures(CliTest):
             *("-d", "0,16", "--head", "pick"),
         )
         self.assertEqual(result["threads"], 1)
-        self.assertGreater(result["bandwidth_bytes_per_second"], 1e8)
+        self.assertGreater(result["limits"]["bandwidth_bytes_per_second"], 1e8)
         self.assertTrue(result["cpu"])
         tests = [row["test"] for row in result["results"]]
         self.assertEqual(tests, ["pp32", "tg8-pick", "pp32@d16", "tg8-pick@d16"])

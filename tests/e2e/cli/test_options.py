@@ -61,7 +61,7 @@ class Ranges(CliTest):
                 self.assertEqual(
                     result.stderr,
                     f"lathe: error: {name} 'foo': unknown; known are generic, avx2, "
-                    "avx512\n",
+                    "avx512, avx512bf16\n",
                 )
 
     def test_keys_that_are_no_signers(self):

@@ -98,6 +98,45 @@ TEST_P(SeededTest, EqualsLlamaCppInAnyMannerOfEvaluation) {
   EXPECT_EQ(*ids, golden.greedy);
 }
 
+// The one layer whose bits are its own, where weights are BF16.
+TEST(Bf16Layer, GivesTheSameBitsInAnyManner) {
+  if (!runtime::CpuFeatures::detect().supportsIsa("avx512bf16"))
+    GTEST_SKIP() << "NOT TESTED: this CPU does not multiply bf16";
+  Golden golden = readGolden("format-bf16");
+  TempDir temp;
+  std::string engine = temp.path("model.lathe");
+  std::vector<std::string> isas = {"native", "avx512"};
+  auto compiled = compileModel(seededPath("format-bf16"), engine, isas, "f32");
+  ASSERT_TRUE(compiled.has_value()) << compiled.error().message;
+  EXPECT_EQ(compiled->targets,
+            (std::vector<std::string>{"cpu:avx512bf16", "cpu:avx512"}));
+  auto loaded = loadEngine(engine, "");
+  ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
+  EXPECT_EQ((*loaded)->targetName(), "cpu:avx512bf16");
+  auto reference = logitsOf(*loaded, golden.tokens, 0, 512, 1);
+  ASSERT_TRUE(reference.has_value()) << reference.error().message;
+  for (u32 chunk : {1u, 7u, 64u})
+    expectSameBits(logitsOf(*loaded, golden.tokens, 0, chunk, 2), *reference,
+                   golden.vocabulary);
+  expectSameBits(logitsInBatch(**loaded, golden.tokens, 0, 2), *reference,
+                 golden.vocabulary);
+  // Activations are rounded to 8 bits of mantissa.
+  f64 nmse = nmseOf(*reference, golden);
+  std::cout << "NMSE " << nmse << "\n";
+  EXPECT_LE(nmse, bf16NmseMax);
+  EXPECT_GT(nmse, nmseMax);
+}
+
+// Without BF16 weights there is nothing to gain by it.
+TEST(Bf16Layer, IsNotChosenForOtherFormats) {
+  TempDir temp;
+  std::string engine = temp.path("model.lathe");
+  std::vector<std::string> isas = {"native"};
+  auto compiled = compileModel(seededPath("format-f16"), engine, isas, "f32");
+  ASSERT_TRUE(compiled.has_value()) << compiled.error().message;
+  EXPECT_NE(compiled->targets.front(), "cpu:avx512bf16");
+}
+
 INSTANTIATE_TEST_SUITE_P(All, SeededTest, testing::ValuesIn(seededNames()),
                          [](const auto &info) {
                            std::string name = info.param;

@@ -35,6 +35,7 @@ constexpr GemmBench bench(const char *name) {
 constexpr GemmBench gemms[] = {
     bench<Format::Q4_1, 1536, 576>("Q4_1"),
     bench<Format::Q4_1, 576, 1536>("Q4_1"),
+    bench<Format::Q4_1, 576, 4096>("Q4_1"), // Long: k in slices.
     bench<Format::Q4_0, 1536, 576>("Q4_0"),
     bench<Format::Q8_0, 1536, 576>("Q8_0"),
     bench<Format::Q5_0, 2048, 640>("Q5_0"),

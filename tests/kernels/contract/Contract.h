@@ -81,6 +81,9 @@ f32 gemmRow(Format format, const u8 *weightRow, u64 k,
 /// The same for a weight row of F32, F16 or BF16 and f32 activations `[k]`.
 f32 gemmRow(Format format, const u8 *weightRow, u64 k, const f32 *activation);
 
+/// The same for BF16 weights where the activations are rounded to bf16.
+f32 brainRow(const u8 *weightRow, u64 k, const f32 *activation);
+
 //===----------------------------------------------------------------------===//
 // Embedding
 //===----------------------------------------------------------------------===//

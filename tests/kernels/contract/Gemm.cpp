@@ -1,5 +1,6 @@
 #include "tests/kernels/contract/Weights.h"
 
+#include <bit>
 #include <cmath>
 #include <cstdlib>
 
@@ -63,6 +64,36 @@ f32 gemmRow(Format format, const u8 *weightRow, u64 k, const f32 *activation) {
   f32 f = 0.0f;
   for (u64 i = 0; i < k; ++i)
     f = std::fma(decodeFloat(format, weightRow, i), activation[i], f);
+  return f;
+}
+
+/// A subnormal counts as 0 of its sign.
+static f32 flushed(f32 x) {
+  return std::fabs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x;
+}
+
+/// The bf16 nearest to x, of two the even one.
+static f32 nearestBf16(f32 x) {
+  if (!std::isfinite(x))
+    return x;
+  u16 lower = u16(std::bit_cast<u32>(x) >> 16);
+  f64 low = bf16ToF32(lower), high = bf16ToF32(u16(lower + 1));
+  if (std::isinf(high)) // where the next one would be
+    high = std::copysign(0x1p128, low);
+  f64 up = std::fabs(high - x), down = std::fabs(x - low);
+  return bf16ToF32(up < down || (up == down && lower % 2) ? u16(lower + 1)
+                                                          : lower);
+}
+
+f32 brainRow(const u8 *weightRow, u64 k, const f32 *activation) {
+  f32 f = 0.0f;
+  for (u64 i = 0; i < k; i += 2)
+    for (u64 j : {i + 1, i}) {
+      bool inside = j < k;
+      f32 w = inside ? decodeFloat(Format::BF16, weightRow, j) : 0.0f;
+      f32 x = inside ? nearestBf16(activation[j]) : 0.0f;
+      f = flushed(std::fma(flushed(w), flushed(x), flushed(f)));
+    }
   return f;
 }
 

@@ -114,6 +114,8 @@ template <typename T> struct CaseList {
 /// The kernels of one ISA layer.
 struct Layer {
   const char *name;
+  /// It multiplies BF16 weights with activations rounded to bf16.
+  bool brainDots;
   const CaseList<GemmCase> &gemms;
   const CaseList<RowwiseCase> &rowwise;
   const CaseList<EmbedCase> &embeds;

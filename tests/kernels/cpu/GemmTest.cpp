@@ -15,6 +15,8 @@ struct GemmFixture {
   static constexpr u32 maxRows = 147;
 
   const GemmCase &test;
+  /// For the layers that multiply bf16.
+  bool brainDots;
   std::vector<f32> x;
   std::vector<ActivationBlock> blocks;
   std::vector<PackedWeights> weights;
@@ -23,7 +25,8 @@ struct GemmFixture {
   std::vector<std::vector<f32>> expected;
   std::vector<std::vector<ActivationBlock>> expectedBlocks;
 
-  explicit GemmFixture(const GemmCase &test) : test(test) {
+  GemmFixture(const GemmCase &test, bool brainDots)
+      : test(test), brainDots(brainDots) {
     RandomInputs random(42);
     x = random.activations(u64(maxRows * test.k));
     u64 perRow = u64(test.k / 32);
@@ -48,8 +51,10 @@ struct GemmFixture {
     if (test.input == Store::Q8)
       return contract::gemmRow(segment.format, at, u64(test.k),
                                &blocks[row * u64(test.k / 32)]);
-    return contract::gemmRow(segment.format, at, u64(test.k),
-                             &x[u64(row * test.k)]);
+    const f32 *inputs = &x[u64(row * test.k)];
+    if (brainDots && segment.format == Format::BF16)
+      return contract::brainRow(at, u64(test.k), inputs);
+    return contract::gemmRow(segment.format, at, u64(test.k), inputs);
   }
 
   void addSegment(RandomInputs &random, const SegmentCase &segment) {
@@ -143,8 +148,9 @@ class GemmEveryFormat : public testing::TestWithParam<u32> {};
 
 TEST_P(GemmEveryFormat, EqualsTheContract) {
   const GemmCase &test = layers()[0]->gemms.cases[GetParam()];
-  GemmFixture fixture(test);
+  const GemmFixture plain(test, false), brain(test, true);
   for (const Layer *layer : layers()) {
+    const GemmFixture &fixture = layer->brainDots ? brain : plain;
     const GemmCase &kernel = layer->gemms.cases[GetParam()];
     std::string what = std::string(layer->name) + " " + test.name;
     // Rows 2 and 5 are special. Every tile, alone and beside others; 147 rows

@@ -162,7 +162,7 @@ void stepScope(u32 *inside, u32 *after) {
 
 extern const Layer layer;
 const Layer layer = {
-    LATHE_STRING(LATHE_ISA), gemmCases, rowwiseCases, embedCases,
-    attentionCases,          pickCases, barrier,      stepScope};
+    LATHE_STRING(LATHE_ISA), brainDots, gemmCases, rowwiseCases, embedCases,
+    attentionCases,          pickCases, barrier,   stepScope};
 
 } // namespace lathe::tests::LATHE_ISA

@@ -17,6 +17,9 @@ extern const Layer layer;
 namespace avx512 {
 extern const Layer layer;
 }
+namespace avx512bf16 {
+extern const Layer layer;
+}
 namespace avx512_emulated {
 extern const Layer layer;
 }
@@ -37,11 +40,13 @@ const std::vector<const Layer *> &layers() {
                     __builtin_cpu_supports("fma") &&
                     __builtin_cpu_supports("f16c");
     add(avx2::layer, avx2Runs);
-    add(avx512::layer, avx2Runs && __builtin_cpu_supports("avx512f") &&
-                           __builtin_cpu_supports("avx512bw") &&
-                           __builtin_cpu_supports("avx512vl") &&
-                           __builtin_cpu_supports("avx512dq") &&
-                           __builtin_cpu_supports("avx512vnni"));
+    bool avx512Runs = avx2Runs && __builtin_cpu_supports("avx512f") &&
+                      __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512vl") &&
+                      __builtin_cpu_supports("avx512dq") &&
+                      __builtin_cpu_supports("avx512vnni");
+    add(avx512::layer, avx512Runs);
+    add(avx512bf16::layer, avx512Runs && __builtin_cpu_supports("avx512bf16"));
     return list;
   }();
   return found;

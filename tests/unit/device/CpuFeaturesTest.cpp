@@ -24,15 +24,17 @@ CpuRegisters zen4() {
   return r;
 }
 
-TEST(CpuFeatures, FullCpuHasTheAvx512Layer) {
+TEST(CpuFeatures, FullCpuHasTheBestLayer) {
   CpuFeatures f = CpuFeatures::fromRegisters(zen4());
   for (const char *name : {"avx2", "fma", "f16c", "avx512f", "avx512bw",
                            "avx512vl", "avx512dq", "avx512vnni", "avx512bf16"})
     EXPECT_TRUE(f.has(name)) << name;
   EXPECT_FALSE(f.has("avxvnni")); // its own bit, not AVX512_VNNI's
   EXPECT_FALSE(f.has("no-such-feature"));
-  EXPECT_EQ(f.bestIsa(), "avx512");
-  EXPECT_EQ(f.summary(), "AMD EPYC znver4 (avx512: avx2 fma f16c avx512f "
+  EXPECT_EQ(f.bestIsa(), "avx512bf16");
+  EXPECT_EQ(f.bestIsaFor(true), "avx512bf16");
+  EXPECT_EQ(f.bestIsaFor(false), "avx512");
+  EXPECT_EQ(f.summary(), "AMD EPYC znver4 (avx512bf16: avx2 fma f16c avx512f "
                          "avx512bw avx512dq avx512vl avx512vnni avx512bf16)");
 }
 
@@ -97,8 +99,17 @@ TEST(CpuFeatures, LayerNeedsAllItsFeatures) {
   EXPECT_FALSE(f.supportsIsa("neon"));
 }
 
+TEST(CpuFeatures, WithoutBf16TheLayerBelow) {
+  CpuRegisters r = zen4();
+  r.leaf7Sub1.eax = 0;
+  CpuFeatures f = CpuFeatures::fromRegisters(r);
+  EXPECT_EQ(f.bestIsa(), "avx512");
+  EXPECT_EQ(f.bestIsaFor(true), "avx512");
+}
+
 TEST(CpuFeatures, EmptyCpuIsGeneric) {
   CpuFeatures f = CpuFeatures::fromRegisters({});
+  EXPECT_EQ(f.bestIsaFor(true), "generic");
   EXPECT_TRUE(f.names().empty());
   EXPECT_EQ(f.bestIsa(), "generic");
   EXPECT_EQ(f.summary(), "x86-64 (generic)");

@@ -150,17 +150,21 @@ TEST(StepCost, WantedLaunchesCostWantedRows) {
 }
 
 TEST(StepCost, FloatWeightsCountAsFloatOperations) {
-  Program program;
-  program.launch("gemm", "x weight0 out0",
-                 {arena(0, Role::Read),
-                  program.weight(Format::F16, "r16", 16, 8),
-                  Operand(Space::Step, Role::Write, 2, 0)},
-                 {32, 0, 64}, 128, Rows::Head);
-  EXPECT_EQ(program.cost(threeRows),
-            (LaunchCost{.weightBytes = 256,
-                        .activationBytes = 2 * (32 + 64),
-                        .f32Ops = 2 * 2 * 128}));
-  EXPECT_EQ(program.formats(), std::vector<std::string>{"F16"});
+  for (Format format : {Format::F16, Format::BF16}) {
+    Program program;
+    program.launch("gemm", "x weight0 out0",
+                   {arena(0, Role::Read), program.weight(format, "r16", 16, 8),
+                    Operand(Space::Step, Role::Write, 2, 0)},
+                   {32, 0, 64}, 128, Rows::Head);
+    bool brain = format == Format::BF16;
+    EXPECT_EQ(program.cost(threeRows),
+              (LaunchCost{.weightBytes = 256,
+                          .activationBytes = 2 * (32 + 64),
+                          .f32Ops = brain ? 0u : 2 * 2 * 128,
+                          .bf16Ops = brain ? 2 * 2 * 128 : 0u}));
+    EXPECT_EQ(program.formats(),
+              std::vector<std::string>{brain ? "BF16" : "F16"});
+  }
 }
 
 TEST(StepCost, RopeAppendWritesTheCacheAndLooksUpItsTable) {
