@@ -5,6 +5,7 @@
 
 #include "runtime/device/AttentionPlan.h"
 #include "runtime/device/Memory.h"
+#include "runtime/device/StepExecutor.h"
 #include "runtime/device/StepProgram.h"
 #include "runtime/device/ThreadTeam.h"
 #include "runtime/kv/KvCache.h"
@@ -16,30 +17,12 @@
 
 namespace lathe::runtime {
 
-/// The rows of one sequence in a batch.
-struct BatchSequence {
-  /// The sequence's cache, already extended by these tokens; null if the
-  /// program has no KV cache.
-  SequenceCache *cache = nullptr;
-  /// The tokens at positions cache->length() - tokens.size() and on (from 0 if
-  /// there is no cache).
-  std::span<const i32> tokens;
-  /// So many of the last tokens want their hidden states; more than there are:
-  /// all of them. Fewer cost less.
-  u32 wanted = ~0u;
-};
-
 /// Executes `body` over ragged batches and `head` or `pick` over rows of their
 /// results.
 /// After create() nothing allocates, locks or logs. One thread at a time; the
 /// team, the KV cache and the engine must outlive it.
-class CpuExecutor {
+class CpuExecutor final : public StepExecutor {
 public:
-  struct Capacities {
-    u32 rows = 0;      ///< Most token rows of a step, T; > 0.
-    u32 sequences = 1; ///< Most sequences of a step, S; > 0.
-  };
-
   /// Sizes and maps the arena. `kv` is null if and only if the program has no
   /// KV cache. Errors: Exhausted (the sizes overflow or the address space is
   /// full), Internal (inconsistent arguments).
@@ -52,27 +35,26 @@ public:
   static u64 arenaBytes(const StepProgram &program,
                         const Capacities &capacities, u32 threads);
 
-  /// Evaluates a batch: the caches' pages are written, the hidden states of
-  /// wanted rows are ready for head(). `trace`, if not null, takes [launches of
-  /// body][threads][2] time stamps. Errors (nothing has run then): InvalidInput
-  /// (a token outside the vocabulary, a position past the context, more rows or
-  /// sequences than the capacities).
-  Result<void> step(std::span<const BatchSequence> batch, u64 *trace = nullptr);
-
-  /// Logits [rows.size()][vocab] of wanted rows of the latest step, at most
-  /// maxHeadRows. Valid until the next call. `trace` as in step(), for `head`.
-  const f32 *head(std::span<const u32> rows, u64 *trace = nullptr);
-
-  /// Whether pick() may be called.
-  bool canPick() const { return program.pick != nullptr; }
-
-  /// A token for each of these rows (as of head()) by its args, or token -1:
-  /// such a row has to be picked by pickFromLogits(), which every other result
-  /// equals. Valid until the next call; the logits of an earlier head() are
-  /// overwritten. `trace` as in step(), for `pick`.
+  Result<void> step(std::span<const BatchSequence> batch) override {
+    return step(batch, nullptr);
+  }
+  const f32 *head(std::span<const u32> rows) override {
+    return head(rows, nullptr);
+  }
+  bool canPick() const override { return program.pick != nullptr; }
   std::span<const PickResult> pick(std::span<const u32> rows,
-                                   std::span<const PickArgs> args,
-                                   u64 *trace = nullptr);
+                                   std::span<const PickArgs> args) override {
+    return pick(rows, args, nullptr);
+  }
+  const Capacities &capacities() const override { return limits; }
+  u32 vocab() const override { return program.vocab; }
+
+  /// The same with time stamps: `trace`, if not null, takes [launches of the
+  /// entry point][threads][2] of them.
+  Result<void> step(std::span<const BatchSequence> batch, u64 *trace);
+  const f32 *head(std::span<const u32> rows, u64 *trace);
+  std::span<const PickResult> pick(std::span<const u32> rows,
+                                   std::span<const PickArgs> args, u64 *trace);
 
   /// The final hidden state [hidden] of a wanted row of the latest step.
   std::span<const f32> hidden(u32 row) const {
@@ -80,7 +62,6 @@ public:
   }
 
   const StepProgram &stepProgram() const { return program; }
-  const Capacities &capacities() const { return limits; }
   u32 threads() const { return team->threads(); }
 
 private:

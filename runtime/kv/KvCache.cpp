@@ -132,6 +132,44 @@ bool SequenceCache::canExtend(u32 rows) const {
   return true;
 }
 
+u32 SequenceCache::missingPages(u32 group, u32 rows) const {
+  i64 missing = pagesNeeded(group, rows) - i64(cache->pool(group).freePages());
+  return missing > 0 ? u32(missing) : 0;
+}
+
+void SequenceCache::giveBack() {
+  for (u32 group = 0; group < tables.size(); ++group) {
+    u32 visible =
+        std::min(firstVisiblePage(group, positions), pagesFor(positions));
+    for (u32 &entry = firstHeld[group]; entry < visible; ++entry) {
+      cache->pool(group).release(tables[group][entry]);
+      tables[group][entry] = reservedPage;
+    }
+  }
+}
+
+void SequenceCache::share(u32 length,
+                          std::span<const std::vector<PageId>> pages) {
+  assert(positions == 0 && length <= limit);
+  for (u32 group = 0; group < tables.size(); ++group) {
+    u32 count = pagesFor(length);
+    firstHeld[group] = std::min(firstVisiblePage(group, length), count);
+    for (u32 entry = firstHeld[group]; entry < count; ++entry) {
+      cache->pool(group).retain(pages[group][entry]);
+      tables[group][entry] = pages[group][entry];
+    }
+  }
+  positions = length;
+}
+
+void SequenceCache::replace(u32 group, u32 index, PageId page) {
+  PageId &own = tables[group][index];
+  assert(own != reservedPage);
+  cache->pool(group).retain(page);
+  cache->pool(group).release(own);
+  own = page;
+}
+
 Result<void> SequenceCache::extend(u32 rows) {
   if (rows > limit - positions)
     return fail(ErrorKind::InvalidInput,
@@ -146,15 +184,11 @@ Result<void> SequenceCache::extend(u32 rows) {
                   "{}, {} of {} are free",
                   rows, needed, group, pool.freePages(), pool.totalPages());
   }
+  giveBack();
   for (u32 group = 0; group < tables.size(); ++group) {
     PagePool &pool = cache->pool(group);
     std::vector<PageId> &table = tables[group];
     u32 held = pagesFor(positions);
-    u32 visible = std::min(firstVisiblePage(group, positions), held);
-    for (u32 &entry = firstHeld[group]; entry < visible; ++entry) {
-      pool.release(table[entry]);
-      table[entry] = reservedPage;
-    }
     if (rows != 0 && positions % pageTokens != 0) {
       PageId &tail = table[positions / pageTokens];
       if (pool.references(tail) > 1) {

@@ -86,6 +86,13 @@ public:
   /// True if extend(rows) would succeed now.
   bool canExtend(u32 rows) const;
 
+  /// Gives back the pages that no later row can see, as extend() does. Whoever
+  /// else holds them may then do so, too.
+  void giveBack();
+
+  /// Pages of a group that are too few for extend(rows).
+  u32 missingPages(u32 group, u32 rows) const;
+
   /// Makes room for `rows` more positions. A tail page that another sequence
   /// shares is copied first. On an error nothing has changed. Errors:
   /// InvalidInput (past maxPositions()), Exhausted (a group has too few free
@@ -105,6 +112,14 @@ public:
   /// A second sequence with the same contents. Pages are shared until one of
   /// the two writes to them.
   SequenceCache fork() const;
+
+  /// Makes an empty sequence one of `length` positions, not past the limit,
+  /// whose keys and values are in `pages` [group][page]; it holds references to
+  /// those that its next row can see, which must all be there.
+  void share(u32 length, std::span<const std::vector<PageId>> pages);
+
+  /// Takes `page`, whose contents are the same, for its own page of that index.
+  void replace(u32 group, u32 index, PageId page);
 
   /// Page ids of a group by position / pageTokens, for all of maxPositions();
   /// reservedPage where there is none. Valid until the next change.

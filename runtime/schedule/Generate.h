@@ -4,6 +4,7 @@
 #define LATHE_RUNTIME_SCHEDULE_GENERATE_H
 
 #include "runtime/sample/Sampler.h"
+#include "runtime/schedule/GeneratedToken.h"
 #include "runtime/schedule/Session.h"
 #include "runtime/support/Result.h"
 
@@ -25,15 +26,6 @@ struct GenerateOptions {
   bool showLogits = false;
   /// Set by another thread or a signal handler to end soon; may be null.
   const std::atomic<bool> *cancel = nullptr;
-};
-
-/// A token as it is generated.
-struct GeneratedToken {
-  i32 token;
-  u32 position; ///< In the sequence.
-  /// The model's logits [vocab] that it was drawn from, for log-probabilities;
-  /// valid during the call. Empty without GenerateOptions::showLogits.
-  std::span<const f32> logits;
 };
 
 /// Sees each token at once; false ends the generation (a stop string matched).

@@ -219,6 +219,7 @@ def markdown(result: dict) -> str:
         f"Load before: {here['load']:.1f}, at most {result['load_max']:.1f} during. "
         f"Medians of {result['rounds']} round" + "s" * (result["rounds"] > 1)
         + (", quick: fewer tokens than the bars are for." if result["quick"] else ".")
+        + (" All run code for AVX2." if result["isa"] else "")
     ]
     for model in result["models"]:
         families = ["llama.cpp"] + (["ik_llama.cpp"] if result["ik"] else [])
@@ -284,10 +285,11 @@ def choose(rows: list, ids) -> list:
 def make(arguments, models: dict) -> dict:
     """The whole table. models: path -> ModelBytes. arguments: those of
     against_llama. Writes --json after each row, so that nothing is lost."""
-    folder = programs.peer_folder()
+    folder = programs.peer_folder(*arguments.peer)
     result = {
         "machine": programs.machine(),
         "load_max": os.getloadavg()[0],
+        "isa": arguments.isa,
         "rounds": arguments.pairs,
         "quick": arguments.quick,
         "ik": arguments.ik is not None,

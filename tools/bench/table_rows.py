@@ -114,17 +114,17 @@ BARS = {
 
 def profile(model: model_bytes.ModelBytes) -> str:
     """The key of BARS that holds for a model."""
-    if model.weights > LARGE_BYTES:
-        return "large"
     if model.floats:
         return "floats"
+    if model.weights > LARGE_BYTES:
+        return "large"
     return model.arch if model.arch in BARS else "llama"
 
 
 def rows(model: model_bytes.ModelBytes, threads: int, quick: bool) -> list:
     """The rows of a model's table. quick: the same rows with fewer tokens; the
     ids stay, the titles say what was measured."""
-    large = profile(model) == "large"
+    large = model.weights > LARGE_BYTES
     tokens = 32 if quick or large else 128
     few = 8 if quick else 32
     result = [

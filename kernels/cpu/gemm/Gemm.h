@@ -69,9 +69,10 @@ template <typename K, typename Seg> struct SegmentRun {
   /// Up to so many rows take k whole: their weights are read but once, and
   /// memory likes long streams.
   static constexpr i64 wholeRows = 8;
-  static constexpr i64 panelItems = panelRows * sliceItems > wholeRows *items
-                                        ? panelRows *sliceItems
-                                        : wholeRows *items;
+  static constexpr i64 panelItems = [] {
+    i64 slices = panelRows * sliceItems, whole = wholeRows * items;
+    return slices > whole ? slices : whole;
+  }();
   /// Units whose accumulators wait together: a quarter of a small L2. All of
   /// the panel's activations are prepared again for each such run of units.
   static constexpr i64 waitingUnits = [] {
@@ -88,10 +89,11 @@ template <typename K, typename Seg> struct SegmentRun {
     for (i64 row = 0; row < rows; row += panelRows) {
       i64 count = rows - row < panelRows ? rows - row : panelRows;
       const Input *from = x + row * inputStride;
-      if (sliced && count > wholeRows) {
-        runSliced(panel, from, count, row, range);
-        continue;
-      }
+      if constexpr (sliced)
+        if (count > wholeRows) {
+          runSliced(panel, from, count, row, range);
+          continue;
+        }
       prepare(panel, from, count, 0, items);
       if (count == 1) {
         runStreams(panel, row, range);

@@ -1,0 +1,153 @@
+/// \file
+/// Many requests, one executor: continuous batching over a paged KV cache.
+#ifndef LATHE_RUNTIME_SCHEDULE_SCHEDULER_H
+#define LATHE_RUNTIME_SCHEDULE_SCHEDULER_H
+
+#include "runtime/device/StepExecutor.h"
+#include "runtime/kv/PrefixTree.h"
+#include "runtime/schedule/Request.h"
+
+#include <functional>
+#include <list>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace lathe::runtime {
+
+struct SchedulerOptions {
+  /// Most tokens of a sequence; lowered to what all pages together hold.
+  u32 context = 0;
+  /// Most answers that are evaluated together, at most the executor's
+  /// sequences; 0: those.
+  u32 maxRunning = 0;
+  /// Most requests that wait.
+  u32 maxWaiting = 1024;
+  /// Most prompt rows of a step in which others decode: what a long prompt may
+  /// delay their next token by. At most the executor's rows.
+  u32 mixedRows = 128;
+  /// Keep the pages of what was evaluated for prompts that start alike.
+  bool prefixCache = true;
+  /// Nanoseconds; one more of priority is worth so much waiting.
+  Instant agingTime = 10'000'000'000;
+};
+
+/// What has happened so far, and what is the case.
+struct SchedulerStats {
+  u32 running = 0, waiting = 0; ///< Answers; requests' own until they fork.
+  u64 steps = 0;
+  u64 promptRows = 0;    ///< Evaluated rows of prompts, again ones included.
+  u64 decodeRows = 0;    ///< Evaluated rows that an answer's token was put in.
+  u64 tokens = 0;        ///< Answered.
+  u64 queriedTokens = 0; ///< Of prompts that the prefix cache was asked for.
+  u64 cachedTokens = 0;  ///< Of these, those that it had.
+  u64 preemptions = 0;
+};
+
+/// Evaluates requests together, step by step ("iteration-level scheduling", Yu
+/// et al., 2022, "Orca", section 4), each step with at most so many rows:
+///
+/// - Every answer in progress gets its next row. What is left goes to prompts,
+///   in chunks, shared evenly (shareRows()).
+/// - Requests start in the order of arrival; one more of priority counts like
+///   having arrived agingTime earlier.
+/// - Pages are taken as rows need them. Where none is free, idle ones of the
+///   prefix cache go, then the youngest answer is *preempted*: it gives up its
+///   pages, waits again and is evaluated once more, to the same bits. The
+///   oldest is never preempted, so every request ends.
+///
+/// Which rows share a step never changes an answer's bits (docs/numerics.md).
+/// A pure state machine: time and evaluation come from outside. One thread at a
+/// time; the executor and the cache must outlive it.
+class Scheduler {
+public:
+  using Clock = std::function<Instant()>;
+
+  /// Errors: InvalidInput (options beyond what the executor can).
+  static Result<std::unique_ptr<Scheduler>> create(StepExecutor &executor,
+                                                   KvCache &cache,
+                                                   SchedulerOptions options,
+                                                   Clock now);
+  ~Scheduler();
+
+  /// Queues a request. `sink` lives until its last onEnd(). Errors, told at
+  /// once and not to the sink: InvalidInput (an empty prompt, ids or options
+  /// out of range, a prompt longer than the context or than all pages
+  /// together), Exhausted (the queue is full).
+  Result<RequestId> submit(Request request, std::shared_ptr<RequestSink> sink);
+
+  /// Ends a request's answers now and frees their pages. Unknown ids, such as
+  /// those of ended requests, are ignored. Not to be called by a sink.
+  void cancel(RequestId id);
+
+  /// Whether step() would do anything.
+  bool hasWork() const { return !all.empty(); }
+
+  /// Evaluates one step and hands its tokens out. An error of the executor is
+  /// told to the sinks of the step's requests.
+  void step();
+
+  SchedulerStats stats() const;
+
+  /// Most tokens of a sequence.
+  u32 context() const { return options.context; }
+
+  const PrefixTree *prefixes() const { return tree.get(); }
+
+  /// True if every page is owned by exactly those that the sequences and the
+  /// prefix cache say. Linear time; for tests.
+  bool isConsistent() const;
+
+private:
+  struct Task;
+  struct Answer;
+  using Answers = std::list<std::unique_ptr<Answer>>;
+
+  /// A row whose logits are wanted.
+  struct WantedRow {
+    Answer *answer;
+    u32 row;      ///< Of the step.
+    u32 position; ///< Of its token.
+  };
+
+  Scheduler(StepExecutor &executor, KvCache &cache, SchedulerOptions options,
+            Clock now);
+  Result<void> check(const Request &request) const;
+  void endLate();
+  void start();
+  bool canStart(const Answer &answer, u32 running) const;
+  void plan();
+  /// Makes room for rows of a running answer; younger answers that are not in
+  /// the step go for it. False: there is none.
+  bool makeRoom(Answer &answer, u32 rows);
+  bool forgetSharedTail(Answer &answer);
+  Answer *youngestAfter(const Answer &answer) const;
+  void preempt(Answer &answer);
+  void evaluate();
+  void fork(Answers::iterator answer);
+  void handOut(std::span<const WantedRow> rows);
+  void handOutPicks(std::span<const WantedRow> rows,
+                    std::vector<WantedRow> &unpicked);
+  void handOutLogits(std::span<const WantedRow> rows);
+  void takeToken(Answer &answer, const Result<PickResult> &picked,
+                 std::span<const f32> logits);
+  void end(Answer &answer, End how);
+  void sweep();
+
+  StepExecutor *executor;
+  KvCache *cache;
+  SchedulerOptions options;
+  Clock now;
+  std::unique_ptr<PrefixTree> tree; ///< Null without a prefix cache.
+
+  RequestId lastId = 0;
+  Answers all; ///< The first are served first and preempted last.
+  std::vector<Answers::iterator> planned;
+  std::vector<BatchSequence> batch;
+  PickScratch scratch;
+  SchedulerStats counts;
+};
+
+} // namespace lathe::runtime
+
+#endif // LATHE_RUNTIME_SCHEDULE_SCHEDULER_H
