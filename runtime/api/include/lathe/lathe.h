@@ -77,7 +77,8 @@ struct ModelOptions {
   /// Runs the engine's code whoever made it. Code is native: only for engines
   /// whose origin you know.
   bool trustCode = false;
-  /// "avx512", "avx2" or "generic"; empty: the best that fits this CPU.
+  /// "avx512bf16", "avx512", "avx2" or "generic"; empty: the best that fits
+  /// this CPU.
   std::string isa;
 };
 
