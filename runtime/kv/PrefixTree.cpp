@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <limits>
 #include <unordered_set>
 
 namespace lathe::runtime {
@@ -109,21 +110,31 @@ PrefixTree::Place PrefixTree::match(std::string_view salt,
     path.push_back(node);
   }
 
-  // A part of one more page: that of the child which agrees longest.
+  // A part of one more page: that of the child which agrees longest, which is
+  // beside the place of the rest in the children's order.
   u32 length = u32(path.size()) * pageTokens;
-  std::span<const i32> rest = tokens.subspan(length, most - length);
+  u32 rest = std::min(most - length, pageTokens);
+  PageOfTokens key;
+  key.fill(std::numeric_limits<i32>::min());
+  std::copy_n(tokens.data() + length, rest, key.data());
+  auto agreement = [&](const PageOfTokens &page) {
+    return u32(
+        std::mismatch(page.begin(), page.begin() + rest, key.begin()).first -
+        page.begin());
+  };
+  auto behind = node->children.lower_bound(key);
   Node *partial = nullptr;
   u32 agreed = 0;
-  for (const auto &[page, child] : node->children) {
-    u32 limit = std::min<u32>(pageTokens, u32(rest.size()));
-    u32 same = u32(
-        std::mismatch(page.begin(), page.begin() + limit, rest.begin()).first -
-        page.begin());
-    if (same > agreed) {
+  auto consider = [&](const auto &child) {
+    if (u32 same = agreement(child.first); same > agreed) {
       agreed = same;
-      partial = child.get();
+      partial = child.second.get();
     }
-  }
+  };
+  if (behind != node->children.end())
+    consider(*behind);
+  if (behind != node->children.begin())
+    consider(*std::prev(behind));
   if (partial) {
     path.push_back(partial);
     length += agreed;

@@ -28,7 +28,7 @@ struct Request {
   std::vector<i32> stopTokens = {};
   /// Answers, n: the b-th is drawn with seed + b.
   u32 branches = 1;
-  /// Larger is served first; others catch up by waiting.
+  /// Larger is served first; others catch up by waiting. -1000 to 1000.
   i32 priority = 0;
   /// Later than this, it ends where it is.
   std::optional<Instant> deadline = std::nullopt;

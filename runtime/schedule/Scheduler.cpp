@@ -4,8 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <cstdlib>
 
 namespace lathe::runtime {
+
+/// Either way; so that it can be counted in nanoseconds of waiting.
+static constexpr i64 priorityMax = 1000;
 
 /// A request that has answers to come.
 struct Scheduler::Task {
@@ -101,6 +105,10 @@ Result<void> Scheduler::check(const Request &request) const {
     return fail(ErrorKind::InvalidInput,
                 "{} answers were asked for; 1 to {} are possible",
                 request.branches, options.maxRunning);
+  if (std::abs(i64(request.priority)) > priorityMax)
+    return fail(ErrorKind::InvalidInput,
+                "priority {} is out of range; {} to {} are possible",
+                request.priority, -priorityMax, priorityMax);
   return {};
 }
 
