@@ -73,9 +73,12 @@ Result<std::unique_ptr<Scheduler>> Scheduler::create(StepExecutor &executor,
   if (low == 0)
     return fail(ErrorKind::InvalidInput,
                 "the KV cache is too small for any sequence");
+  bool isBoundByPages = low < options.context;
   options.context = low;
-  return std::unique_ptr<Scheduler>(
+  std::unique_ptr<Scheduler> scheduler(
       new Scheduler(executor, cache, options, std::move(now)));
+  scheduler->isBoundByPages = isBoundByPages;
+  return scheduler;
 }
 
 Scheduler::Scheduler(StepExecutor &executor, KvCache &cache,
@@ -93,9 +96,11 @@ Result<void> Scheduler::check(const Request &request) const {
     return fail(ErrorKind::InvalidInput,
                 "the prompt has no tokens, not even a begin token");
   if (request.prompt.size() > options.context)
-    return fail(ErrorKind::InvalidInput,
-                "the prompt has {} tokens; the context is {}",
-                request.prompt.size(), options.context);
+    return fail(ErrorKind::InvalidInput, "the prompt has {} tokens; {} {}",
+                request.prompt.size(),
+                isBoundByPages ? "the KV cache has pages for"
+                               : "the context is",
+                options.context);
   for (i32 token : request.prompt)
     if (token < 0 || u32(token) >= executor->vocab())
       return fail(ErrorKind::InvalidInput,
@@ -109,21 +114,22 @@ Result<void> Scheduler::check(const Request &request) const {
     return fail(ErrorKind::InvalidInput,
                 "priority {} is out of range; {} to {} are possible",
                 request.priority, -priorityMax, priorityMax);
+  if (auto sampler = Sampler::create(request.sampling, executor->vocab());
+      !sampler)
+    return failFrom(sampler);
   return {};
 }
 
-Result<RequestId> Scheduler::submit(Request request,
-                                    std::shared_ptr<RequestSink> sink) {
+Result<void> Scheduler::submit(RequestId id, Request request,
+                               std::shared_ptr<RequestSink> sink) {
   if (auto valid = check(request); !valid)
-    return failFrom(valid);
+    return valid;
   auto sampler = Sampler::create(request.sampling, executor->vocab());
-  if (!sampler)
-    return failFrom(sampler);
-  if (stats().waiting >= options.maxWaiting)
-    return fail(ErrorKind::Exhausted, "{} requests are waiting already",
-                options.maxWaiting);
+  if (all.size() >= u64(options.maxRunning) + options.maxWaiting)
+    return fail(ErrorKind::Exhausted,
+                "{} answers are being made or waited for already", all.size());
   auto task = std::make_shared<Task>();
-  task->id = ++lastId;
+  task->id = id;
   task->facts.promptTokens = u32(request.prompt.size());
   task->facts.submitted = now();
   task->due = i64(task->facts.submitted) -
@@ -138,13 +144,19 @@ Result<RequestId> Scheduler::submit(Request request,
   auto later = std::ranges::find_if(
       all, [&](const auto &other) { return other->task->due > task->due; });
   all.insert(later, std::move(answer));
-  return task->id;
+  return {};
 }
 
 void Scheduler::cancel(RequestId id) {
   for (const auto &answer : all)
     if (answer->task->id == id)
       end(*answer, {.reason = EndReason::Cancelled});
+  sweep();
+}
+
+void Scheduler::cancelAll() {
+  for (const auto &answer : all)
+    end(*answer, {.reason = EndReason::Cancelled});
   sweep();
 }
 
@@ -318,7 +330,7 @@ void Scheduler::preempt(Answer &answer) {
 
 void Scheduler::evaluate() {
   batch.clear();
-  u64 promptRows = 0;
+  u64 promptRows = 0, decodeRows = 0;
   for (auto at : planned) {
     Answer &answer = **at;
     const Request &request = answer.task->request;
@@ -333,9 +345,18 @@ void Scheduler::evaluate() {
          .tokens = std::span(answer.tokens).subspan(first, answer.rows),
          .wanted = wanted});
     promptRows += answer.answered() == 0 || answer.rows > 1 ? answer.rows : 0;
-    counts.decodeRows += answer.answered() != 0 && answer.rows == 1;
+    decodeRows += answer.answered() != 0 && answer.rows == 1;
   }
   counts.promptRows += promptRows;
+  counts.decodeRows += decodeRows;
+  counts.decodeSlots += decodeRows != 0 ? options.maxRunning : 0;
+  for (const auto &answer : all)
+    if (answer->isRunning()) {
+      u32 length = answer->sequence->length();
+      counts.heldTokens += length;
+      counts.reservedTokens +=
+          (length + pageTokens - 1) / pageTokens * pageTokens;
+    }
   ++counts.steps;
   if (auto done = executor->step(batch); !done) {
     for (auto at : planned)

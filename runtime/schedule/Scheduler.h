@@ -21,7 +21,7 @@ struct SchedulerOptions {
   /// Most answers that are evaluated together, at most the executor's
   /// sequences; 0: those.
   u32 maxRunning = 0;
-  /// Most requests that wait.
+  /// Most requests that wait, besides maxRunning answers.
   u32 maxWaiting = 1024;
   /// Most prompt rows of a step in which others decode: what a long prompt may
   /// delay their next token by. At most the executor's rows.
@@ -42,6 +42,9 @@ struct SchedulerStats {
   u64 queriedTokens = 0; ///< Of prompts that the prefix cache was asked for.
   u64 cachedTokens = 0;  ///< Of these, those that it had.
   u64 preemptions = 0;
+  /// Sums over all steps: tokens of the running answers' caches, the rest of
+  /// their last pages included and not; and maxRunning, where any decoded.
+  u64 heldTokens = 0, reservedTokens = 0, decodeSlots = 0;
 };
 
 /// Evaluates requests together, step by step ("iteration-level scheduling", Yu
@@ -70,15 +73,23 @@ public:
                                                    Clock now);
   ~Scheduler();
 
-  /// Queues a request. `sink` lives until its last onEnd(). Errors, told at
-  /// once and not to the sink: InvalidInput (an empty prompt, ids or options
-  /// out of range, a prompt longer than the context or than all pages
-  /// together), Exhausted (the queue is full).
-  Result<RequestId> submit(Request request, std::shared_ptr<RequestSink> sink);
+  /// Whether a request can be served at all. Any thread. Errors: InvalidInput
+  /// (an empty prompt, ids or options out of range, a prompt longer than the
+  /// context or than all pages together).
+  Result<void> check(const Request &request) const;
+
+  /// Queues a request under an id that no other in here has. `sink` lives until
+  /// its last onEnd(). Errors, told at once and not to the sink: those of
+  /// check(), Exhausted (the queue is full).
+  Result<void> submit(RequestId id, Request request,
+                      std::shared_ptr<RequestSink> sink);
 
   /// Ends a request's answers now and frees their pages. Unknown ids, such as
   /// those of ended requests, are ignored. Not to be called by a sink.
   void cancel(RequestId id);
+
+  /// The same for all requests.
+  void cancelAll();
 
   /// Whether step() would do anything.
   bool hasWork() const { return !all.empty(); }
@@ -112,7 +123,6 @@ private:
 
   Scheduler(StepExecutor &executor, KvCache &cache, SchedulerOptions options,
             Clock now);
-  Result<void> check(const Request &request) const;
   void endLate();
   void start();
   bool canStart(const Answer &answer, u32 running) const;
@@ -137,10 +147,10 @@ private:
   StepExecutor *executor;
   KvCache *cache;
   SchedulerOptions options;
+  bool isBoundByPages = false; ///< The context is what all pages hold.
   Clock now;
   std::unique_ptr<PrefixTree> tree; ///< Null without a prefix cache.
 
-  RequestId lastId = 0;
   Answers all; ///< The first are served first and preempted last.
   std::vector<Answers::iterator> planned;
   std::vector<BatchSequence> batch;

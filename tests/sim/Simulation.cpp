@@ -279,17 +279,17 @@ void Simulation::submit() {
   for (u32 branch = 0; branch < client->request.branches; ++branch)
     client->answers.emplace_back().expected =
         answerAlone(client->request, branch, scheduler->context());
-  auto id = scheduler->submit(client->request, client);
-  record(id.has_value());
-  if (!id) {
+  client->id = outcome.requests + 1;
+  auto queued = scheduler->submit(client->id, client->request, client);
+  record(queued.has_value());
+  if (!queued) {
     bool isTooLong = client->request.prompt.size() > scheduler->context();
-    if (id.error().kind == ErrorKind::InvalidInput && !isTooLong &&
+    if (queued.error().kind == ErrorKind::InvalidInput && !isTooLong &&
         client->request.branches == 1)
       complain(fmt::format("request {} is refused: {}", client->number,
-                           id.error().message));
+                           queued.error().message));
     return;
   }
-  client->id = *id;
   clients.push_back(std::move(client));
   ++outcome.requests;
 }

@@ -130,8 +130,9 @@ TEST_P(SchedulerTest, AnswersAreThoseOfEachRequestAlone) {
     for (const Request &request : requests) {
       listeners.push_back(std::make_shared<Listener>());
       listeners.back()->answers.resize(request.branches);
-      auto id = (*scheduler)->submit(request, listeners.back());
-      ASSERT_TRUE(id.has_value()) << id.error().message;
+      auto queued =
+          (*scheduler)->submit(listeners.size(), request, listeners.back());
+      ASSERT_TRUE(queued.has_value()) << queued.error().message;
       (*scheduler)->step();
     }
     while ((*scheduler)->hasWork()) {

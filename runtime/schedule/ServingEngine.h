@@ -1,0 +1,125 @@
+/// \file
+/// An engine that answers many requests at once, from any thread.
+#ifndef LATHE_RUNTIME_SCHEDULE_SERVINGENGINE_H
+#define LATHE_RUNTIME_SCHEDULE_SERVINGENGINE_H
+
+#include "runtime/device/CpuExecutor.h"
+#include "runtime/device/ThreadTeam.h"
+#include "runtime/schedule/LoadedEngine.h"
+#include "runtime/schedule/Scheduler.h"
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace lathe::runtime {
+
+struct ServingOptions {
+  /// Threads of the team; 0: what affinity and cgroup quota allow.
+  u32 threads = 0;
+  /// Most bytes of weights, buffers and KV cache; 0: what is available.
+  u64 memoryBytes = 0;
+  /// Most tokens of a sequence; 0: the engine's context, or as much of it as
+  /// the memory holds, then with a notice.
+  u32 context = 0;
+  /// Most answers that are evaluated together, > 0.
+  u32 maxRunning = 16;
+  /// Most requests that wait besides.
+  u32 maxWaiting = 256;
+  /// Most rows of a step, at least maxRunning.
+  u32 stepRows = 512;
+  /// As SchedulerOptions.
+  u32 mixedRows = 128;
+  bool prefixCache = true;
+  /// Poisons freed KV pages (PagePool::Options), for tests.
+  bool poisonFreed = false;
+};
+
+/// What has happened so far, and what is the case, a step ago at most.
+struct ServingStats {
+  SchedulerStats scheduler = {};
+  /// Share of the KV pages that requests in progress hold, of the group where
+  /// it is largest; pages that only the prefix cache holds count as free. Up to
+  /// a tenth of a second old.
+  f64 kvUsage = 0;
+};
+
+/// Owns a scheduler with its executor, KV cache and threads, and one thread
+/// that drives them while there is work. Any thread may call it.
+class ServingEngine {
+public:
+  /// Errors: Unsupported (an engine without a KV cache), InvalidInput (an
+  /// option out of range), Exhausted (memory; says needed and available bytes
+  /// and the option to lower).
+  static Result<std::unique_ptr<ServingEngine>>
+  create(std::shared_ptr<const LoadedEngine> engine,
+         const ServingOptions &options);
+
+  /// Ends all requests as cancelled.
+  ~ServingEngine();
+
+  /// Queues a request. `sink` hears of it on the engine's thread and lives
+  /// until the last onEnd(), which may come before this returns. Errors, told
+  /// at once and not to the sink: those of Scheduler::submit().
+  Result<RequestId> submit(Request request, std::shared_ptr<RequestSink> sink);
+
+  /// Ends a request's answers and frees their pages within a step. Ids of ended
+  /// requests are ignored.
+  void cancel(RequestId id);
+
+  ServingStats stats() const;
+
+  /// Most tokens of a sequence.
+  u32 context() const { return scheduler->context(); }
+  u32 vocab() const { return executor->vocab(); }
+  u32 threads() const { return team->threads(); }
+  /// Bytes of the KV pools and of the buffers.
+  u64 kvBytes() const { return poolBytes; }
+  u64 bufferBytes() const { return arenaBytes; }
+  const LoadedEngine &engine() const { return *loaded; }
+  /// What was decided for the user at create(), in one line; usually empty.
+  const std::string &notice() const { return note; }
+
+  /// The clock of deadlines and RequestFacts: monotonic, since some start.
+  static Instant now();
+
+private:
+  struct Arrival {
+    RequestId id;
+    Request request;
+    std::shared_ptr<RequestSink> sink;
+  };
+
+  ServingEngine() = default;
+  void work();
+  /// Takes what came meanwhile to the scheduler.
+  void takeIn(std::vector<Arrival> &arrived, std::vector<RequestId> &cancelled);
+  void publish();
+  f64 kvUsage() const;
+
+  std::shared_ptr<const LoadedEngine> loaded;
+  std::unique_ptr<ThreadTeam> team;
+  std::unique_ptr<KvCache> cache;
+  std::unique_ptr<CpuExecutor> executor;
+  std::unique_ptr<Scheduler> scheduler;
+  u64 poolBytes = 0, arenaBytes = 0;
+  u32 mostAnswers = 0; ///< In here at a time.
+  std::string note;
+
+  mutable std::mutex mutex; ///< Of all below but the thread.
+  std::condition_variable wakeUp;
+  std::vector<Arrival> arrivals;
+  std::vector<RequestId> cancels;
+  ServingStats published;
+  Instant usageAt = 0; ///< When published.kvUsage was computed.
+  RequestId lastId = 0;
+  bool ending = false;
+  std::thread thread;
+};
+
+} // namespace lathe::runtime
+
+#endif // LATHE_RUNTIME_SCHEDULE_SERVINGENGINE_H

@@ -1,0 +1,74 @@
+/// \file
+/// An HTTP/1.1 server: sockets, limits, keys.
+#ifndef LATHE_RUNTIME_SERVE_HTTP_HTTPSERVER_H
+#define LATHE_RUNTIME_SERVE_HTTP_HTTPSERVER_H
+
+#include "runtime/serve/http/Routes.h"
+#include "runtime/support/Result.h"
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace lathe::runtime::http {
+
+/// What a client may take up. Beyond, it gets the status that is named.
+struct HttpLimits {
+  u64 bodyBytes = u64(16) << 20;       ///< 413
+  u32 headerBytes = 16 << 10;          ///< 431
+  u32 connections = 1024;              ///< 503, and closed.
+  std::chrono::seconds headerTime{10}; ///< 408
+  std::chrono::seconds bodyTime{60};   ///< 408
+  std::chrono::seconds idleTime{75};   ///< Between requests; closed.
+  std::chrono::seconds writeTime{60};  ///< Without progress; closed.
+  u64 unsentBytes = u64(4) << 20;      ///< Of a stream; closed.
+};
+
+/// A finished request, for logs.
+struct AccessRecord {
+  const Request &request;
+  u32 status;
+  u64 bytes;       ///< Of the body.
+  f64 seconds;     ///< From the request's last byte to the answer's.
+  bool isComplete; ///< False: the client went away before.
+};
+
+struct HttpOptions {
+  std::string host = "127.0.0.1"; ///< An address or a name.
+  u16 port = 0;                   ///< 0: any free one.
+  u32 threads = 1;
+  /// Accepted as "Authorization: Bearer KEY"; none: everybody is let in.
+  std::vector<std::string> keys = {};
+  HttpLimits limits = {};
+  /// Called on the server's threads after each request; may be null.
+  std::function<void(const AccessRecord &)> log = nullptr;
+};
+
+/// Listens from its creation, serves from serve() on, until it is destroyed.
+class HttpServer {
+public:
+  /// Takes the port, so that a taken one is told before anything else is done.
+  /// Errors: Environment (taken, no rights, an unknown host), with the address
+  /// and what to do.
+  static Result<std::unique_ptr<HttpServer>> listen(HttpOptions options);
+
+  /// Closes everything at once.
+  virtual ~HttpServer() = default;
+
+  virtual u16 port() const = 0;
+  /// "http://127.0.0.1:8080"
+  virtual std::string url() const = 0;
+
+  /// Starts the threads; returns at once. Once.
+  virtual void serve(Routes routes) = 0;
+
+  /// Takes no further connections, and closes each one after the answer in
+  /// progress. Returns when all are closed or `most` has passed; true: all
+  /// are closed.
+  virtual bool drain(std::chrono::milliseconds most) = 0;
+};
+
+} // namespace lathe::runtime::http
+
+#endif // LATHE_RUNTIME_SERVE_HTTP_HTTPSERVER_H
