@@ -9,6 +9,7 @@
 #include "tools/lathe/Interrupt.h"
 #include "tools/lathe/OpenModel.h"
 #include "tools/lathe/PlotFile.h"
+#include "tools/lathe/ServeBench.h"
 #include "tools/lathe/Terminal.h"
 
 #include <algorithm>
@@ -34,6 +35,8 @@ struct Options {
   runtime::SessionOptions session;
   ModelOptions open;
   bool json = false;
+  bool isServe = false;
+  ServeBenchOptions serve;
 };
 
 /// The tests with or without a KV cache. Prefill is one step in any case and is
@@ -97,6 +100,12 @@ Result<bool> benchEngine(const Options &options, bool kv,
 }
 
 Result<int> bench(const Options &options) {
+  if (options.isServe) {
+    ServeBenchOptions serve = options.serve;
+    serve.serving.threads = options.session.threads;
+    serve.serving.stepRows = options.session.chunk;
+    return benchServe(options.model, options.open, serve, options.json);
+  }
   // With the cache first: its engine's costs are the ones to report.
   std::vector<bool> modes;
   for (bool kv : {true, false})
@@ -150,7 +159,8 @@ void tools::addBench(const CommandLine &line) {
                "  lathe bench smollm2\n"
                "  lathe bench model.gguf -p 512 -n 128 -d 0,2048 -t 2 --json\n"
                "  lathe bench smollm2 --kv-cache off,on -p 0 "
-               "-n 64,128,256,512 --svg kv.svg");
+               "-n 64,128,256,512 --svg kv.svg\n"
+               "  lathe bench smollm2 --serve --static");
   command
       ->add_option("MODEL", options->model,
                    "A GGUF model, an engine, or the name of a local one")
@@ -194,5 +204,10 @@ void tools::addBench(const CommandLine &line) {
       ->capture_default_str();
   options->open.addTo(*command);
   command->add_flag("--json", options->json, "Print the results as JSON");
+  CLI::Option *serve = command->add_flag(
+      "--serve", options->isServe,
+      "Measure many requests at once, as lathe serve evaluates them");
+  for (CLI::Option *other : addServeBenchOptions(*command, options->serve))
+    other->needs(serve);
   line.onGiven(command, [options] { return bench(*options); });
 }
