@@ -71,7 +71,7 @@ MemoryBudget MemoryBudget::detectAt(const std::string &root,
     tightenCgroup(dir, "/memory.limit_in_bytes", "/memory.usage_in_bytes",
                   "total_");
   if (addressSpaceLeft < budget.available)
-    budget = {addressSpaceLeft, "ulimit -v"};
+    budget = {addressSpaceLeft, "ulimit -v", true};
   return budget;
 }
 

@@ -17,6 +17,9 @@ struct MemoryBudget {
   /// What sets the limit, for people: "free memory", "cgroup memory limit",
   /// "ulimit -v".
   std::string_view limitedBy = "free memory";
+  /// Whether it is address space, of which mapped files have taken theirs; in
+  /// memory their pages count as free.
+  bool ofAddressSpace = false;
 
   /// The least of free memory, cgroup limits (v1 and v2, parents included;
   /// the file cache counts as free) and RLIMIT_AS.

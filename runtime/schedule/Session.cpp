@@ -1,7 +1,6 @@
 #include "runtime/schedule/Session.h"
 #include "runtime/device/CpuBudget.h"
-#include "runtime/device/Memory.h"
-#include "runtime/support/Checked.h"
+#include "runtime/schedule/MemoryPlan.h"
 
 #include <algorithm>
 #include <array>
@@ -11,36 +10,12 @@
 namespace lathe::runtime {
 namespace {
 
-/// Below this a chat is of no use: rather an error than so small a context.
-constexpr u32 leastContext = 256;
-/// Contexts that are chosen for the user are multiples of this.
-constexpr u32 contextStep = 256;
-
 /// Where a pick has computed more than one in so many logits exactly, all of
 /// them would have been about as fast: the coarse head has two thirds of the
 /// head's bytes.
 constexpr u32 pickGroupsMost = 4;
 /// Then so many tokens are picked from all logits before the next try.
 constexpr u32 fullPicksInTurn = 16;
-
-/// Rows of a step: without a cache a step is the whole sequence.
-u32 stepRows(const StepProgram &program, u32 context, u32 chunk) {
-  return program.kv ? std::min(chunk, context) : context;
-}
-
-struct Needs {
-  u64 kv = 0;
-  u64 buffers = 0;
-  u64 total() const { return checkedAdd<u64>(kv, buffers).value_or(~u64(0)); }
-};
-
-Needs needsOf(StepProgram &program, u32 context, u32 chunk, u32 threads) {
-  program.context = context;
-  u32 rows = stepRows(program, context, chunk);
-  auto pages = KvCache::pagesForSequence(program.groups, context, rows);
-  return {.kv = KvCache::bytesFor(program.groups, pages),
-          .buffers = CpuExecutor::arenaBytes(program, {.rows = rows}, threads)};
-}
 
 } // namespace
 
@@ -56,100 +31,49 @@ Session::create(std::shared_ptr<const LoadedEngine> engine,
 
 Result<std::unique_ptr<Session>>
 Session::create(StepProgram program, const SessionOptions &options) {
-  if (options.chunk == 0 || options.chunk > 1 << 20)
-    return fail(ErrorKind::InvalidInput,
-                "a chunk of {} rows was asked for; {} takes 1 to {}",
-                options.chunk, options.names.chunk, 1 << 20);
-  if (options.context > program.context)
-    return fail(ErrorKind::InvalidInput,
-                "a context of {} tokens was asked for; this engine's is {}; "
-                "lower {}",
-                options.context, program.context, options.names.context);
   u32 threads = options.threads ? options.threads : CpuBudget::detect().threads;
   auto team = ThreadTeam::create({.threads = threads});
   if (!team)
     return failFrom(team);
 
+  std::vector<MemoryLimit> limits{{.budget = MemoryBudget::detect()}};
+  if (options.kvBytes != 0)
+    limits.insert(limits.begin(),
+                  {.budget = {options.kvBytes, options.names.kvBytes},
+                   .countsArena = false,
+                   .option = options.names.kvBytes});
+  auto plan = MemoryPlan::settle(program, threads,
+                                 {.context = options.context,
+                                  .stepRows = options.chunk,
+                                  .names = {.context = options.names.context,
+                                            .stepRows = options.names.chunk}},
+                                 limits);
+  if (!plan)
+    return failFrom(plan);
+  program.context = plan->context;
+
   std::unique_ptr<Session> session(new Session);
   session->team = std::move(*team);
-  session->chunk = options.chunk;
-  if (auto chosen = session->choose(program, options); !chosen)
-    return failFrom(chosen);
-  session->limit = program.context;
-
-  u32 rows = stepRows(program, program.context, options.chunk);
+  session->limit = plan->context;
+  session->note = std::move(plan->notice);
   if (program.kv) {
-    auto cache = KvCache::create(program.groups,
-                                 {.pages = KvCache::pagesForSequence(
-                                      program.groups, program.context, rows),
-                                  .poisonFreed = options.poisonFreed});
+    auto cache =
+        KvCache::create(program.groups, {.pages = plan->pages,
+                                         .poisonFreed = options.poisonFreed});
     if (!cache)
       return failFrom(cache);
     session->cache = std::move(*cache);
     session->sequence =
         std::make_unique<SequenceCache>(*session->cache, program.context);
   }
-  auto executor = CpuExecutor::create(std::move(program), {.rows = rows},
-                                      *session->team, session->cache.get());
+  auto executor =
+      CpuExecutor::create(std::move(program), {.rows = plan->stepRows},
+                          *session->team, session->cache.get());
   if (!executor)
     return failFrom(executor);
   session->executor = std::move(*executor);
   session->history.reserve(session->limit);
   return session;
-}
-
-/// Sets program.context to what the options and the memory allow.
-Result<void> Session::choose(StepProgram &program,
-                             const SessionOptions &options) {
-  u32 threads = team->threads();
-  u32 full = options.context ? options.context : program.context;
-  MemoryBudget memory = MemoryBudget::detect();
-  MemoryBudget kvBudget{.available = options.kvBytes,
-                        .limitedBy = options.names.kvBytes};
-  auto fits = [&](u32 context) {
-    Needs needs = needsOf(program, context, options.chunk, threads);
-    return needs.total() <= memory.available &&
-           (options.kvBytes == 0 || needs.kv <= options.kvBytes);
-  };
-  if (fits(full))
-    return {};
-  if (options.context == 0) {
-    u32 low = std::min(full, leastContext) / contextStep,
-        high = full / contextStep;
-    if (low != 0 && fits(low * contextStep)) {
-      while (low < high) { // `low` fits
-        u32 middle = low + (high - low + 1) / 2;
-        (fits(middle * contextStep) ? low : high) =
-            fits(middle * contextStep) ? middle : middle - 1;
-      }
-      Needs all = needsOf(program, full, options.chunk, threads);
-      program.context = low * contextStep;
-      note = fmt::format(
-          "context lowered from {} to {} tokens: the full one needs {}, {} are "
-          "available ({}); {} sets it",
-          full, program.context, formatBytes(all.total()),
-          formatBytes(options.kvBytes
-                          ? std::min(options.kvBytes, memory.available)
-                          : memory.available),
-          options.kvBytes ? kvBudget.limitedBy : memory.limitedBy,
-          options.names.context);
-      return {};
-    }
-    full = std::min(full, leastContext);
-  }
-  Needs needs = needsOf(program, full, options.chunk, threads);
-  if (options.kvBytes != 0)
-    if (auto checked = kvBudget.check(
-            needs.kv, fmt::format("the KV cache of {} tokens", full),
-            fmt::format("lower {} or raise {}", options.names.context,
-                        options.names.kvBytes));
-        !checked)
-      return checked;
-  return memory.check(
-      needs.total(),
-      fmt::format("a context of {} tokens (KV cache and buffers)", full),
-      fmt::format("lower {}", needs.kv > needs.buffers ? options.names.context
-                                                       : options.names.chunk));
 }
 
 Result<void> Session::checkTokens(std::span<const i32> tokens,

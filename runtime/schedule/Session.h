@@ -110,7 +110,6 @@ public:
 
 private:
   Session() = default;
-  Result<void> choose(StepProgram &program, const SessionOptions &options);
   /// Evaluates up to one chunk, with the hidden states of the tokens from
   /// position `wantedFrom` on; returns the number of tokens.
   Result<u32> step(std::span<const i32> tokens, u32 wantedFrom);
@@ -125,7 +124,6 @@ private:
   std::unique_ptr<SequenceCache> sequence;
   std::unique_ptr<CpuExecutor> executor;
   u32 limit = 0;
-  u32 chunk = 0;
   std::string note;
   std::vector<i32> history;
   u32 stepStart = 0; ///< Position of the latest step's first row.
