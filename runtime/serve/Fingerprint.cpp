@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace lathe::runtime {
+namespace lathe::runtime::serve {
 
 std::string engineHash(const Engine &engine) {
   return Sha256::toHex(engine.digest());
@@ -16,4 +16,4 @@ std::string systemFingerprint(const LoadedEngine &engine) {
                      layer);
 }
 
-} // namespace lathe::runtime
+} // namespace lathe::runtime::serve

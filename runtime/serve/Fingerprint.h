@@ -7,7 +7,7 @@
 
 #include <string>
 
-namespace lathe::runtime {
+namespace lathe::runtime::serve {
 
 /// Stands for an engine file: its digest, 64 hexadecimal digits.
 std::string engineHash(const Engine &engine);
@@ -17,6 +17,6 @@ std::string engineHash(const Engine &engine);
 /// request and seed give the same answer.
 std::string systemFingerprint(const LoadedEngine &engine);
 
-} // namespace lathe::runtime
+} // namespace lathe::runtime::serve
 
 #endif // LATHE_RUNTIME_SERVE_FINGERPRINT_H

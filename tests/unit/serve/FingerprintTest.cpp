@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 using namespace lathe::runtime;
+using namespace lathe::runtime::serve;
 using namespace lathe::tests;
 
 namespace {
@@ -33,10 +34,10 @@ TEST(Fingerprint, DiffersWithTheEngineAndNotWithItsPlace) {
   auto description = tinyDescription();
   std::string one = fingerprintOf(dir.path("one.lathe"), description);
   EXPECT_EQ(fingerprintOf(dir.path("two.lathe"), description), one);
-  description.weights[0].produce = patternProducer(
-      77, lathe::codegen::WeightPlacer()
-              .add(lathe::kernels::Format::Q8_0, "r16", 16, 32)
-              ->bytes);
+  description.weights[0].produce =
+      patternProducer(77, lathe::codegen::WeightPlacer()
+                              .add(lathe::kernels::Format::Q8_0, "r16", 16, 32)
+                              ->bytes);
   EXPECT_NE(fingerprintOf(dir.path("one.lathe"), description), one);
 }
 
