@@ -14,7 +14,7 @@ BUILD_PACKAGES=(cmake ninja-build ccache pkg-config
   liblld-19-dev libcli11-dev libexpected-dev libflatbuffers-dev
   flatbuffers-compiler-dev flatbuffers-compiler libfmt-dev libpcre2-dev
   libspdlog-dev libssl-dev libutf8proc-dev libzstd-dev nlohmann-json3-dev
-  python3 python3-pip unzip)
+  prometheus-cpp-dev python3 python3-pip unzip)
 TEST_PACKAGES=(clang-format-19 clang-tidy-19 libbenchmark-dev libgmock-dev
   libgtest-dev llvm-19-tools python3-numpy valgrind)
 

@@ -28,6 +28,7 @@ Result<std::shared_ptr<const Engine>> Engine::open(const std::string &path,
   auto trailer = engine->read();
   if (!trailer)
     return engine->failHere(trailer.error());
+  engine->fileDigest = trailer->digest;
   engine->judge(options, *trailer);
   return engine;
 }

@@ -79,6 +79,10 @@ public:
   /// content is only checked by verifyWeights().
   std::span<const uint8_t> weights() const;
 
+  /// Stands for the whole file (FileLayout.h, manifestDigest()), whoever signed
+  /// it: two engines of one digest give the same bits on one target.
+  const Sha256::Digest &digest() const { return fileDigest; }
+
   /// Who made the code.
   const Trust &trust() const { return origin; }
 
@@ -142,6 +146,7 @@ private:
   MappedFile file;
   std::vector<uint64_t> manifestBytes; ///< uint64_t for its alignment.
   const engine::fb::Manifest *root = nullptr;
+  Sha256::Digest fileDigest = {};
   Trust origin;
   bool trustCode = false;
 };
