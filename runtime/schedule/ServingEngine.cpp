@@ -34,30 +34,31 @@ ServingEngine::create(std::shared_ptr<const LoadedEngine> engine,
   self->loaded = std::move(engine);
   self->team = std::move(*team);
 
-  StepExecutor::Capacities capacities{.rows = options.stepRows,
-                                      .sequences = options.maxRunning};
-  if (options.context != 0)
-    program.context = std::min(program.context, options.context);
-  std::vector<u32> pages = KvCache::pagesForSequence(
-      program.groups, program.context, options.stepRows);
-  for (u32 &count : pages)
-    count *= options.maxRunning;
-  self->poolBytes = KvCache::bytesFor(program.groups, pages);
-  self->arenaBytes = CpuExecutor::arenaBytes(program, capacities, threads);
-  auto cache = KvCache::create(
-      program.groups, {.pages = pages, .poisonFreed = options.poisonFreed});
+  auto plan = MemoryPlan::settleHere(
+      program, threads,
+      {.context = options.context,
+       .requests = options.maxRunning,
+       .stepRows = options.stepRows,
+       .weightBytes = self->loaded->engine().weights().size(),
+       .names = options.names},
+      options.memoryBytes);
+  if (!plan)
+    return failFrom(plan);
+  program.context = plan->context;
+  auto cache =
+      KvCache::create(program.groups, {.pages = plan->pages,
+                                       .poisonFreed = options.poisonFreed});
   if (!cache)
     return failFrom(cache);
   self->cache = std::move(*cache);
-  u32 context = program.context;
-  auto executor = CpuExecutor::create(std::move(program), capacities,
-                                      *self->team, self->cache.get());
+  auto executor = CpuExecutor::create(
+      std::move(program), {.rows = plan->stepRows, .sequences = plan->requests},
+      *self->team, self->cache.get());
   if (!executor)
     return failFrom(executor);
   self->executor = std::move(*executor);
   auto scheduler = Scheduler::create(*self->executor, *self->cache,
-                                     {.context = context,
-                                      .maxRunning = options.maxRunning,
+                                     {.context = plan->context,
                                       .maxWaiting = options.maxWaiting,
                                       .mixedRows = options.mixedRows,
                                       .prefixCache = options.prefixCache},
@@ -65,7 +66,8 @@ ServingEngine::create(std::shared_ptr<const LoadedEngine> engine,
   if (!scheduler)
     return failFrom(scheduler);
   self->scheduler = std::move(*scheduler);
-  self->mostAnswers = options.maxRunning + options.maxWaiting;
+  self->mostAnswers = plan->requests + options.maxWaiting;
+  self->settled = std::move(*plan);
 
   // Signals are for the program's own threads.
   sigset_t allSignals, before;

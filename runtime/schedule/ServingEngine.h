@@ -6,6 +6,7 @@
 #include "runtime/device/CpuExecutor.h"
 #include "runtime/device/ThreadTeam.h"
 #include "runtime/schedule/LoadedEngine.h"
+#include "runtime/schedule/MemoryPlan.h"
 #include "runtime/schedule/Scheduler.h"
 
 #include <condition_variable>
@@ -29,13 +30,14 @@ struct ServingOptions {
   u32 maxRunning = 16;
   /// Most requests that wait besides.
   u32 maxWaiting = 256;
-  /// Most rows of a step, at least maxRunning.
+  /// Most rows of a step; raised to maxRunning.
   u32 stepRows = 512;
   /// As SchedulerOptions.
   u32 mixedRows = 128;
   bool prefixCache = true;
   /// Poisons freed KV pages (PagePool::Options), for tests.
   bool poisonFreed = false;
+  MemoryWishNames names = {};
 };
 
 /// What has happened so far, and what is the case, a step ago at most.
@@ -51,9 +53,8 @@ struct ServingStats {
 /// that drives them while there is work. Any thread may call it.
 class ServingEngine {
 public:
-  /// Errors: Unsupported (an engine without a KV cache), InvalidInput (an
-  /// option out of range), Exhausted (memory; says needed and available bytes
-  /// and the option to lower).
+  /// Errors: Unsupported (an engine without a KV cache), those of
+  /// MemoryPlan::settleHere().
   static Result<std::unique_ptr<ServingEngine>>
   create(std::shared_ptr<const LoadedEngine> engine,
          const ServingOptions &options);
@@ -76,13 +77,9 @@ public:
   u32 context() const { return scheduler->context(); }
   u32 vocab() const { return executor->vocab(); }
   u32 threads() const { return team->threads(); }
-  /// Bytes of the KV pools and of the buffers.
-  u64 kvBytes() const { return poolBytes; }
-  u64 bufferBytes() const { return arenaBytes; }
+  /// What the memory was divided into, with what was decided for the user.
+  const MemoryPlan &memory() const { return settled; }
   const LoadedEngine &engine() const { return *loaded; }
-  /// What was decided for the user at create(), in one line; usually empty.
-  const std::string &notice() const { return note; }
-
   /// The clock of deadlines and RequestFacts: monotonic, since some start.
   static Instant now();
 
@@ -105,9 +102,8 @@ private:
   std::unique_ptr<KvCache> cache;
   std::unique_ptr<CpuExecutor> executor;
   std::unique_ptr<Scheduler> scheduler;
-  u64 poolBytes = 0, arenaBytes = 0;
+  MemoryPlan settled;
   u32 mostAnswers = 0; ///< In here at a time.
-  std::string note;
 
   mutable std::mutex mutex; ///< Of all below but the thread.
   std::condition_variable wakeUp;

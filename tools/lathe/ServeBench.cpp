@@ -40,8 +40,8 @@ Result<LoadOutcome> measure(std::shared_ptr<const LoadedEngine> engine,
   auto served = ServingEngine::create(std::move(engine), serving);
   if (!served)
     return failFrom(served);
-  if (!(*served)->notice().empty())
-    spdlog::warn("{}", (*served)->notice());
+  if (const std::string &notice = (*served)->memory().notice; !notice.empty())
+    spdlog::warn("{}", notice);
   Progress progress;
   return serveLoad(**served, load, serving.maxRunning, isStatic, progress);
 }
@@ -62,8 +62,9 @@ Result<int> tools::benchServe(const std::string &model,
     return failFrom(engine);
   catchInterrupts();
   options.serving.maxRunning = options.load.concurrency;
-  options.serving.stepRows =
-      std::max(options.serving.stepRows, options.serving.maxRunning);
+  options.serving.names = {.context = "--mean-prompt or --mean-answer",
+                           .requests = "--concurrency",
+                           .stepRows = "--batch"};
   std::vector<LoadRequest> load =
       makeLoad(options.load, (*engine)->program().vocab);
   u64 wanted = 0;
