@@ -97,7 +97,52 @@ public:
     return summary;
   }
 
+  Result<EngineSizes> measure() {
+    if (auto ok = checkOptions(); !ok)
+      return failFrom(ok);
+    auto model = loadHeader(context, input, options);
+    if (!model)
+      return diagnosed(failFrom(model));
+    module = std::move(model->module);
+    keepsDumps = false;
+    if (auto ok = runPhases(); !ok)
+      return failFrom(ok);
+    WeightStore store(model->sources);
+    auto weights = placeWeights(*module, store, nullptr);
+    if (!weights)
+      return failFrom(weights, input);
+    return sizesOf(*module, *weights);
+  }
+
 private:
+  static EngineSizes sizesOf(ModuleOp module, const PlacedWeights &weights) {
+    EngineSizes sizes;
+    sizes.parameters = weights.parameters;
+    sizes.weightBytes = weights.bytes;
+    auto facts =
+        module->getAttrOfType<ir::ModelAttr>(ir::LatheDialect::modelAttrName);
+    runtime::StepProgram &program = sizes.program;
+    program.vocab = static_cast<u32>(facts.getVocab());
+    program.hidden = static_cast<u32>(facts.getHidden());
+    program.context = static_cast<u32>(facts.getPositions());
+    for (const engine::fb::KvGroupT &group : describeGroups(module))
+      program.groups.push_back({.window = group.window,
+                                .pageBytes = group.page_bytes,
+                                .kvHeads = group.kv_heads});
+    program.kv = !program.groups.empty();
+    engine::fb::ProgramT described =
+        describeProgram(module, cpuTargetInfo(), weights.offsets);
+    for (const engine::fb::Size &size : described.slots)
+      program.slots.push_back({.rows = size.t(),
+                               .sequences = size.s(),
+                               .partials = size.c(),
+                               .threads = size.n(),
+                               .constant = size.e()});
+    program.attentionChunk = described.attention_chunk;
+    program.attentionRowTile = described.attention_row_tile;
+    return sizes;
+  }
+
   /// The IR of the phases before a dumped .mlir, so that compiling it on gives
   /// the very engine that its model file gives; none if it was edited or dumped
   /// with other options.
@@ -350,6 +395,8 @@ private:
       }
       (*module)->setAttr(ir::LatheDialect::phaseAttrName,
                          StringAttr::get(&context, phase.name));
+      if (!keepsDumps)
+        continue;
       std::string text = textOf(*module);
       if (options.onIr &&
           (llvm::is_contained(options.printIrAfter, "all") ||
@@ -505,6 +552,7 @@ private:
   OwningOpRef<ModuleOp> module;
   std::vector<std::string> isas;
   std::vector<std::pair<std::string, std::string>> dumps;
+  bool keepsDumps = true;
   std::vector<AddedPass> addedPasses;
   std::optional<StoredWeights> checkedWeights;
   std::optional<PassChecker> checker;
@@ -517,6 +565,16 @@ private:
 Result<CompileSummary> codegen::compile(const std::string &input,
                                         const CompileOptions &options) {
   return Compilation(input, options).run();
+}
+
+Result<EngineSizes> codegen::measure(const std::string &input,
+                                     const CompileOptions &options) {
+  CompileOptions own;
+  own.disabledPhases = options.disabledPhases;
+  own.context = options.context;
+  own.kvDtype = options.kvDtype;
+  own.onNotice = options.onNotice;
+  return Compilation(input, own).measure();
 }
 
 std::vector<PhaseInfo> codegen::pipeline() {

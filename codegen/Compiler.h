@@ -5,6 +5,7 @@
 #ifndef LATHE_CODEGEN_COMPILER_H
 #define LATHE_CODEGEN_COMPILER_H
 
+#include "runtime/device/StepProgram.h"
 #include "runtime/support/Result.h"
 
 #include <cstdint>
@@ -68,6 +69,13 @@ struct CompileSummary {
   std::vector<std::string> targets;
 };
 
+/// What an engine would take, known before it is made.
+struct EngineSizes {
+  runtime::StepProgram program; ///< Without code and weights.
+  uint64_t parameters = 0;
+  uint64_t weightBytes = 0;
+};
+
 /// One phase of the pipeline, for --print-pipeline.
 struct PhaseInfo {
   int number;
@@ -82,6 +90,12 @@ struct PhaseInfo {
 runtime::Result<CompileSummary> compile(const std::string &input,
                                         const CompileOptions &options);
 
+/// Runs the phases over the header of a .gguf; no tensor is read. Takes
+/// disabledPhases, context, kvDtype and onNotice of the options. Errors as
+/// compile().
+runtime::Result<EngineSizes> measure(const std::string &input,
+                                     const CompileOptions &options);
+
 /// The phases, in order.
 std::vector<PhaseInfo> pipeline();
 
@@ -90,12 +104,14 @@ struct CompilerApi {
   uint32_t version;
   runtime::Result<CompileSummary> (*compile)(const std::string &,
                                              const CompileOptions &);
+  runtime::Result<EngineSizes> (*measure)(const std::string &,
+                                          const CompileOptions &);
   std::vector<PhaseInfo> (*pipeline)();
 };
 
 /// The version of CompilerApi; the program that loads the compiler is built
 /// from the same tree and refuses another.
-inline constexpr uint32_t compilerApiVersion = 3;
+inline constexpr uint32_t compilerApiVersion = 4;
 
 } // namespace lathe::codegen
 

@@ -90,6 +90,7 @@ Result<PlacedWeights> codegen::placeWeights(ModuleOp module,
     if (!place)
       return failFrom(place, weight->name);
     placed.offsets[op.getSymNameAttr()] = place->offset;
+    placed.bytes = place->offset + place->bytes;
     if (isa<ir::BlockType>(op.getTensorType().getElementType()) &&
         !isCopy(op.getRecipe()))
       placed.parameters += weight->rows * weight->k;

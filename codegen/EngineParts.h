@@ -19,6 +19,7 @@ struct PlacedWeights {
   std::vector<EngineWeight> weights;
   WeightOffsets offsets;
   uint64_t parameters = 0; ///< Elements of matrices.
+  uint64_t bytes = 0;      ///< Of their section.
 };
 
 /// Describes and places the weights of a packed module. Their bytes come from

@@ -6,6 +6,7 @@ using namespace lathe::codegen;
 
 extern "C" __attribute__((visibility("default"))) const CompilerApi *
 latheCompiler() {
-  static const CompilerApi api = {compilerApiVersion, &compile, &pipeline};
+  static const CompilerApi api = {compilerApiVersion, &compile, &measure,
+                                  &pipeline};
   return &api;
 }

@@ -23,13 +23,19 @@ using runtime::Result;
 
 namespace {
 
-Result<void> openSources(ModelInput &input, const std::string &path) {
+Result<void> openFile(ModelInput &input, const std::string &path) {
   auto file = frontend::GgufFile::open(path);
   if (!file)
     return failFrom(file);
   input.file = std::make_unique<frontend::GgufFile>(std::move(*file));
   for (uint32_t shard = 0; shard < input.file->shardCount(); ++shard)
     input.sources.push_back(input.file->shardBytes(shard));
+  return {};
+}
+
+Result<void> openSources(ModelInput &input, const std::string &path) {
+  if (auto ok = openFile(input, path); !ok)
+    return ok;
   auto tokenizer = frontend::readTokenizer(*input.file);
   if (!tokenizer)
     return failFrom(tokenizer);
@@ -166,6 +172,23 @@ bool isEngine(const std::string &path) {
 }
 
 } // namespace
+
+Result<ModelInput> codegen::loadHeader(mlir::MLIRContext &context,
+                                       const std::string &path,
+                                       const CompileOptions &options) {
+  ModelInput input;
+  if (auto ok = openFile(input, path); !ok)
+    return failFrom(ok);
+  auto module = frontend::importGguf(context, *input.file,
+                                     {.context = options.context,
+                                      .readTensors = false,
+                                      .progress = {},
+                                      .notice = options.onNotice});
+  if (!module)
+    return failFrom(module);
+  input.module = std::move(*module);
+  return input;
+}
 
 Result<ModelInput> codegen::loadModel(mlir::MLIRContext &context,
                                       const std::string &path,

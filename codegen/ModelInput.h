@@ -37,6 +37,12 @@ struct ModelInput {
   std::vector<EngineIr> earlierIr;
 };
 
+/// The graph of a model file by its header alone, for sizes: neither sources'
+/// hashes nor the tokenizer. Errors: those of the readers.
+runtime::Result<ModelInput> loadHeader(mlir::MLIRContext &context,
+                                       const std::string &path,
+                                       const CompileOptions &options);
+
 /// Loads `path`. An engine starts from the last phase that no target has
 /// touched; what it was compiled with (`kv=`, `disable=`) replaces `options`'.
 /// A .mlir must carry `lathe.files`; the model file is looked for

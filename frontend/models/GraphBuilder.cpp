@@ -27,8 +27,8 @@ std::string symbolOf(std::string_view tensor) {
 } // namespace
 
 GraphBuilder::GraphBuilder(mlir::MLIRContext &mlirContext, const GgufFile &file,
-                           int64_t positions)
-    : gguf(file), context(positions),
+                           int64_t positions, bool readTensors)
+    : gguf(file), context(positions), readTensors(readTensors),
       module(mlir::ModuleOp::create(mlir::UnknownLoc::get(&mlirContext))),
       builder(&mlirContext), weightBuilder(&mlirContext),
       loc(mlir::UnknownLoc::get(&mlirContext)) {
@@ -118,8 +118,9 @@ FlatSymbolRefAttr GraphBuilder::matrix(const std::string &name, int64_t n,
                       gguf.path(), name, tensor.rows(), tensor.k(), n, k)});
     return symbol;
   }
-  if (auto ok = gguf.checkBlocks(tensor); !ok)
-    fail(ok.error());
+  if (readTensors)
+    if (auto ok = gguf.checkBlocks(tensor); !ok)
+      fail(ok.error());
   auto element =
       ir::BlockType::get(builder.getContext(), tensor.format, ir::Layout::Rows);
   return declare(symbolOf(name), RankedTensorType::get({n, k}, element),

@@ -53,9 +53,10 @@ struct AttentionSpec {
 /// model files need no error handling of their own and end in finish().
 class GraphBuilder {
 public:
-  /// `context`: the positions that the engine shall cover.
+  /// `positions`: those that the engine shall cover. `readTensors`: check the
+  /// blocks of each tensor.
   GraphBuilder(mlir::MLIRContext &context, const GgufFile &file,
-               int64_t positions);
+               int64_t positions, bool readTensors);
 
   const GgufFile &file() const { return gguf; }
   int64_t positions() const { return context; }
@@ -139,6 +140,7 @@ private:
 
   const GgufFile &gguf;
   int64_t context;
+  bool readTensors;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::OpBuilder builder;
   mlir::OpBuilder weightBuilder;

@@ -65,7 +65,7 @@ frontend::importGguf(mlir::MLIRContext &context, const GgufFile &file,
                                "the model was trained for; --context sets it",
                                positions, *trained));
 
-  GraphBuilder graph(context, file, positions);
+  GraphBuilder graph(context, file, positions, options.readTensors);
   found->build(graph);
   const GgufTensor *embedding = file.findTensor("token_embd.weight");
   auto model = ir::ModelAttr::get(
@@ -73,7 +73,7 @@ frontend::importGguf(mlir::MLIRContext &context, const GgufFile &file,
       embedding ? static_cast<int64_t>(embedding->rows()) : 0, *hidden, *layers,
       positions);
   auto module = graph.finish(model);
-  if (!module)
+  if (!module || !options.readTensors)
     return module;
 
   llvm::SmallVector<mlir::Attribute> files;

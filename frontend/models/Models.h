@@ -18,6 +18,9 @@ struct ImportOptions {
   /// Positions that the engine shall cover; 0: as many as the model was trained
   /// for, but at most defaultContextMax.
   int64_t context = 0;
+  /// False: from the header alone. Neither are the blocks of tensors checked
+  /// nor files hashed (`lathe.files` is left out): the graph is for its sizes.
+  bool readTensors = true;
   /// Told about each file that is hashed: bytes done, bytes in all.
   std::function<void(uint64_t, uint64_t)> progress;
   /// Told what was decided for the user, in one line.

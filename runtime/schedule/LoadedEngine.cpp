@@ -30,31 +30,35 @@ static std::vector<KvStrip> stripsOf(const fb::KvGroup &group) {
   return strips;
 }
 
+StepProgram sizesOf(const fb::Manifest &manifest, const fb::Program &program) {
+  StepProgram sizes;
+  sizes.vocab = manifest.model()->vocab();
+  sizes.hidden = manifest.model()->hidden();
+  sizes.context = manifest.model()->context();
+  sizes.kv = manifest.kv();
+  if (manifest.kv())
+    for (const fb::KvGroup *group : *manifest.kv_groups())
+      sizes.groups.push_back({.window = group->window(),
+                              .pageBytes = group->page_bytes(),
+                              .strips = stripsOf(*group),
+                              .kvHeads = group->kv_heads()});
+  if (program.slots())
+    for (const fb::Size *size : *program.slots())
+      sizes.slots.push_back({.rows = size->t(),
+                             .sequences = size->s(),
+                             .partials = size->c(),
+                             .threads = size->n(),
+                             .constant = size->e()});
+  sizes.attentionChunk = program.attention_chunk();
+  sizes.attentionRowTile = program.attention_row_tile();
+  return sizes;
+}
+
 LoadedEngine::LoadedEngine(std::shared_ptr<const Engine> newEngine, u32 target,
                            CpuCode code)
     : opened(std::move(newEngine)), targetIndex(target),
-      loadedCode(std::move(code)) {
-  const fb::Manifest &manifest = opened->manifest();
-  const fb::Program &program = manifestProgram();
-  stepProgram.vocab = manifest.model()->vocab();
-  stepProgram.hidden = manifest.model()->hidden();
-  stepProgram.context = manifest.model()->context();
-  stepProgram.kv = manifest.kv();
-  if (manifest.kv())
-    for (const fb::KvGroup *group : *manifest.kv_groups())
-      stepProgram.groups.push_back({.window = group->window(),
-                                    .pageBytes = group->page_bytes(),
-                                    .strips = stripsOf(*group),
-                                    .kvHeads = group->kv_heads()});
-  if (program.slots())
-    for (const fb::Size *size : *program.slots())
-      stepProgram.slots.push_back({.rows = size->t(),
-                                   .sequences = size->s(),
-                                   .partials = size->c(),
-                                   .threads = size->n(),
-                                   .constant = size->e()});
-  stepProgram.attentionChunk = program.attention_chunk();
-  stepProgram.attentionRowTile = program.attention_row_tile();
+      loadedCode(std::move(code)),
+      stepProgram(sizesOf(opened->manifest(), manifestProgram())) {
   stepProgram.weights = opened->weights().data();
   stepProgram.body = loadedCode.entry("body");
   stepProgram.head = loadedCode.entry("head");

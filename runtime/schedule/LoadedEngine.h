@@ -12,6 +12,10 @@
 
 namespace lathe::runtime {
 
+/// What a program says of its sizes, without weights and code.
+StepProgram sizesOf(const engine::fb::Manifest &manifest,
+                    const engine::fb::Program &program);
+
 /// One target of an engine with its code. Immutable; any thread. Executors and
 /// sessions made from it must not outlive it.
 class LoadedEngine {

@@ -62,6 +62,11 @@ public:
     plan.pages = choosePages(needs);
     plan.kvBytes = KvCache::bytesFor(program.groups, plan.pages);
     plan.groups = std::move(program.groups);
+    plan.kvAvailable = ~u64(0);
+    for (const MemoryLimit &limit : limits)
+      plan.kvAvailable =
+          std::min(plan.kvAvailable,
+                   limit.budget.available - (needs.of(limit) - needs.kv));
     return plan;
   }
 
@@ -224,6 +229,16 @@ u32 MemoryPlan::requestsOf(u32 length) const {
   for (size_t group = 0; group < groups.size(); ++group)
     least = std::min(least, pages[group] / one[group]);
   return least;
+}
+
+u64 MemoryPlan::requestsAvailable(u32 length) const {
+  if (groups.empty())
+    return 1;
+  auto one = KvCache::pagesForSequence(groups, length, stepRows);
+  std::vector<u32> none(groups.size(), 0);
+  u64 reserved = KvCache::bytesFor(groups, none);
+  u64 bytes = KvCache::bytesFor(groups, one) - reserved;
+  return kvAvailable <= reserved ? 0 : (kvAvailable - reserved) / bytes;
 }
 
 Result<MemoryPlan> MemoryPlan::settle(StepProgram program, u32 threads,

@@ -59,6 +59,8 @@ struct MemoryPlan {
   u64 kvBytes = 0;    ///< The pools (KvCache::bytesFor).
   std::vector<KvGroupInfo> groups; ///< The program's.
   std::vector<u32> pages;          ///< Per group, as KvCache::Options.
+  /// Most bytes that the limits leave to pools, beside what they count.
+  u64 kvAvailable = 0;
   /// What was decided for the user, in one line; usually empty.
   std::string notice;
 
@@ -70,6 +72,10 @@ struct MemoryPlan {
 
   /// Sequences of `length` (1 to context) tokens that the pools hold together.
   u32 requestsOf(u32 length) const;
+
+  /// Sequences of `length` tokens that pools of kvAvailable bytes would hold
+  /// together.
+  u64 requestsAvailable(u32 length) const;
 
   /// Settles for limits. A group with a window gets pages in proportion to what
   /// a sequence of the context needs of it, so that as many of these as

@@ -6,6 +6,7 @@
 #include "tools/lathe/Terminal.h"
 
 #include <charconv>
+#include <cmath>
 #include <spdlog/spdlog.h>
 
 using namespace lathe;
@@ -23,6 +24,33 @@ CLI::Validator tools::wholeNumber(u64 least, u64 most) {
                        most, runtime::quoted(text));
   };
   return CLI::Validator(check, "");
+}
+
+CLI::Validator tools::byteCount() {
+  auto transform = [](std::string &text) -> std::string {
+    f64 value = 0;
+    auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(),
+                                         value, std::chars_format::fixed);
+    std::string_view unit(rest, text.data() + text.size() - rest);
+    constexpr std::string_view prefixes = "KMGT";
+    f64 scale = 1;
+    if (size_t prefix = prefixes.find(unit.substr(0, 1));
+        !unit.empty() && prefix != std::string_view::npos) {
+      unit.remove_prefix(1);
+      bool binary = unit.starts_with('i');
+      unit.remove_prefix(binary ? 1 : 0);
+      scale = std::pow(binary ? 1024.0 : 1000.0, f64(prefix + 1));
+    }
+    f64 bytes = value * scale;
+    if (error != std::errc() || (!unit.empty() && unit != "B") ||
+        !(bytes >= 1 && bytes < 0x1p62))
+      return fmt::format("takes a number of bytes such as 8G, 1.5T or 512Mi, "
+                         "not {}",
+                         runtime::quoted(text));
+    text = std::to_string(u64(bytes));
+    return {};
+  };
+  return CLI::Validator(transform, "");
 }
 
 CLI::Validator tools::notEmpty() {

@@ -16,6 +16,10 @@ CLI::Validator wholeNumber(u64 least, u64 most);
 /// Accepts any text but "".
 CLI::Validator notEmpty();
 
+/// Turns "8G", "1.5Ti", "80GB" or "1000" into a number of bytes: K, M, G and T
+/// are powers of 1000, Ki, Mi, Gi and Ti of 1024. For CLI::Option::transform.
+CLI::Validator byteCount();
+
 /// Most tokens of a context, and rows of a prefill step, that an option takes.
 inline constexpr u64 contextMax = 1 << 24;
 inline constexpr u64 chunkMax = 1 << 20;

@@ -48,6 +48,7 @@ void addBench(const CommandLine &line);
 void addExplain(const CommandLine &line);
 void addEval(const CommandLine &line);
 void addTokenize(const CommandLine &line);
+void addPlan(const CommandLine &line);
 void addInspect(const CommandLine &line);
 void addVerify(const CommandLine &line);
 void addTrust(const CommandLine &line);

@@ -59,6 +59,7 @@ int runProgram(int argc, char **argv) {
   addExplain(line);
   addEval(line);
   addTokenize(line);
+  addPlan(line);
   addInspect(line);
   addVerify(line);
   addTrust(line);
