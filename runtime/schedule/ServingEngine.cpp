@@ -78,15 +78,16 @@ ServingEngine::create(std::shared_ptr<const LoadedEngine> engine,
   return self;
 }
 
-ServingEngine::~ServingEngine() {
-  if (!thread.joinable())
-    return;
+ServingEngine::~ServingEngine() { stop(); }
+
+void ServingEngine::stop() {
   {
     std::lock_guard lock(mutex);
     ending = true;
   }
   wakeUp.notify_one();
-  thread.join();
+  if (thread.joinable())
+    thread.join();
 }
 
 Result<RequestId> ServingEngine::submit(Request request,
@@ -96,6 +97,8 @@ Result<RequestId> ServingEngine::submit(Request request,
   RequestId id;
   {
     std::lock_guard lock(mutex);
+    if (ending)
+      return fail(ErrorKind::Environment, "the engine is being stopped");
     u64 there = u64(published.scheduler.running) + published.scheduler.waiting +
                 arrivals.size();
     if (there >= mostAnswers)
@@ -189,6 +192,7 @@ void ServingEngine::work() {
     publish();
   }
   scheduler->cancelAll();
+  publish();
 }
 
 } // namespace lathe::runtime

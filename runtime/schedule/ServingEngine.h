@@ -59,12 +59,17 @@ public:
   create(std::shared_ptr<const LoadedEngine> engine,
          const ServingOptions &options);
 
-  /// Ends all requests as cancelled.
+  /// As stop().
   ~ServingEngine();
+
+  /// Ends all requests as cancelled, and refuses further ones. Returns when
+  /// their sinks have been told. Not to be called by a sink.
+  void stop();
 
   /// Queues a request. `sink` hears of it on the engine's thread and lives
   /// until the last onEnd(), which may come before this returns. Errors, told
-  /// at once and not to the sink: those of Scheduler::submit().
+  /// at once and not to the sink: those of Scheduler::submit(), Environment
+  /// (after stop()).
   Result<RequestId> submit(Request request, std::shared_ptr<RequestSink> sink);
 
   /// Ends a request's answers and frees their pages within a step. Ids of ended
