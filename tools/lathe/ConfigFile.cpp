@@ -154,6 +154,9 @@ Result<ModelSizes> read(const json &document) {
   std::string type = keys.text("model_type");
   if (type.empty())
     type = outer.text("model_type");
+  for (const Keys *each : {&keys, &outer})
+    if (each->error())
+      return tl::unexpected(*each->error());
   if (type.empty())
     return fail(ErrorKind::InvalidInput,
                 "key 'model_type' is missing; is this a model's config.json?");

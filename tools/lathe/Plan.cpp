@@ -202,6 +202,7 @@ Result<int> plan(const Options &options) {
                       : options.device.empty() || options.device == "cpu"
                           ? "this machine"
                           : options.device;
+  report.memoryIsAsked = options.memory != 0 || !options.device.empty();
   u32 threads =
       options.threads ? options.threads : runtime::CpuBudget::detect().threads;
   runtime::MemoryWishes wishes = options.wishes;

@@ -60,21 +60,22 @@ void row(std::string_view name, std::string_view text) {
 
 void printModel(const PlanReport &report) {
   const ModelShape &shape = report.model.shape;
+  bool large = shape.parameters >= 1'000'000'000;
   row("model",
-      fmt::format("{} ({}), {:.2f} G parameters", displayPath(shape.name),
+      fmt::format("{} ({}), {:.2f} {} parameters", displayPath(shape.name),
                   displayPath(shape.architecture),
-                  f64(shape.parameters) / 1e9));
+                  f64(shape.parameters) / (large ? 1e9 : 1e6),
+                  large ? "G" : "M"));
   row("shape", fmt::format("{}, hidden {}, vocabulary {}, context {}",
                            counted(shape.layers(), "layer"), shape.hidden,
                            shape.vocab, shape.context));
   for (const LayerKind &kind : shape.kinds)
     row(&kind == &shape.kinds.front() ? "attention" : "",
-        fmt::format("{}{} of {}, {} ({})", counted(kind.layers, "layer"),
-                    kind.window
-                        ? fmt::format(" with a window of {},", kind.window)
-                        : ":",
-                    counted(kind.heads, "head"),
-                    counted(kind.kvHeads, "KV head"), sharingOf(kind)));
+        fmt::format(
+            "{}: {}, {} of {} ({}){}", counted(kind.layers, "layer"),
+            counted(kind.heads, "head"), counted(kind.kvHeads, "KV head"),
+            kind.headDim, sharingOf(kind),
+            kind.window ? fmt::format(", window {}", kind.window) : ""));
 }
 
 void printWeights(const PlanReport &report) {
@@ -115,16 +116,17 @@ void printKv(const PlanReport &report) {
 }
 
 void printPlan(const PlanReport &report) {
-  if (!report.plan)
-    return row("memory", fmt::format("does not fit {}: {}", report.memoryName,
-                                     report.misfit));
+  if (!report.plan) // an error tells why if it was asked for
+    return row("memory",
+               fmt::format("does not fit {}{}", report.memoryName,
+                           report.memoryIsAsked ? "" : ": " + report.misfit));
   const MemoryPlan &plan = *report.plan;
   row("memory", fmt::format("{} leaves {} to keys and values",
                             report.memoryName, decimalBytes(plan.kvAvailable)));
   std::string requests = fmt::format(
       "{}, context {}", counted(plan.requests, "request"), plan.context);
   printOut("  {:<10}{:>11}   {}\n", "weights", decimalBytes(plan.weightBytes),
-           report.precision);
+           report.exactArena ? "as an engine holds them" : report.precision);
   printOut("  {:<10}{:>11}   steps of {}, {}\n", "buffers",
            decimalBytes(plan.arenaBytes), counted(plan.stepRows, "row"),
            report.exactArena ? "as compiled" : "estimated");
@@ -141,18 +143,17 @@ void printPlan(const PlanReport &report) {
 }
 
 void printBandwidth(const PlanReport &report) {
-  std::string full = fmt::format("after {}", report.context);
-  row("per token", fmt::format("at least, from memory's bandwidth alone, for "
-                               "the first token and {} more",
-                               full));
-  for (const DeviceBandwidth &device : report.devices)
-    printOut("  {:<10}{:>8.2f} TB/s{:>12.2f} ms{:>12.2f} ms\n", device.name,
-             device.bytesPerSecond / 1e12,
-             1e3 * runtime::secondsPerToken(report.bytesPerToken(0),
-                                            device.bytesPerSecond),
-             1e3 *
-                 runtime::secondsPerToken(report.bytesPerToken(report.context),
-                                          device.bytesPerSecond));
+  row("per token",
+      fmt::format("at least, by bandwidth {:>11}{:>21}", "at first",
+                  fmt::format("after {} tokens", report.context)));
+  for (const DeviceBandwidth &device : report.devices) {
+    auto time = [&](u64 tokens) {
+      return 1e3 * runtime::secondsPerToken(report.bytesPerToken(tokens),
+                                            device.bytesPerSecond);
+    };
+    printOut("  {:<10}{:>11.1f} GB/s{:>17.2f} ms{:>18.2f} ms\n", device.name,
+             device.bytesPerSecond / 1e9, time(0), time(report.context));
+  }
 }
 
 Json sharings(const PlanReport &report, u64 tokens) {

@@ -6,7 +6,8 @@ import subprocess
 from support import BIN, LATHE, CliTest
 
 COMMANDS = (
-    "run compile bench explain eval tokenize inspect verify trust completion".split()
+    "run compile bench explain eval tokenize plan inspect verify trust "
+    "completion".split()
 )
 
 
