@@ -2,6 +2,7 @@
 
 #include "runtime/schedule/Scheduler.h"
 #include "tests/sim/SimExecutor.h"
+#include "tests/sim/SimProposer.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -123,6 +124,7 @@ private:
   u32 wantedContext = 0;
   std::unique_ptr<KvCache> cache;
   std::unique_ptr<SimExecutor> executor;
+  std::unique_ptr<Proposer> proposer; ///< Null in some simulations.
   std::unique_ptr<Scheduler> scheduler;
   std::vector<std::shared_ptr<Client>> clients;
   std::vector<std::vector<i32>> prefixes; ///< That prompts may start with.
@@ -205,6 +207,20 @@ void Simulation::setUp() {
   executor =
       std::make_unique<SimExecutor>(capacities, vocab, *cache, draws.oneIn(2));
   wantedContext = draws.between(24, 400);
+  SpeculationOptions speculation;
+  if (draws.oneIn(2)) {
+    SimProposer::Kind kind = draws.of<SimProposer::Kind>(
+        {SimProposer::Kind::Perfect, SimProposer::Kind::Half,
+         SimProposer::Kind::Random, SimProposer::Kind::Hostile});
+    if (draws.oneIn(4))
+      proposer = std::make_unique<NgramProposer>();
+    else
+      proposer = std::make_unique<SimProposer>(
+          kind, draws.between(0, ~0u), vocab,
+          [this](const std::string &what) { complain(what); });
+    speculation = {.mostTokens = draws.between(0, 12),
+                   .adapts = draws.oneIn(2)};
+  }
   scheduler = *Scheduler::create(
       *executor, *cache,
       {.context = wantedContext,
@@ -213,8 +229,15 @@ void Simulation::setUp() {
        .maxWaiting = draws.between(1, 40),
        .mixedRows = draws.between(1, 64),
        .prefixCache = !draws.oneIn(5),
-       .agingTime = 1000},
-      [this] { return time; });
+       .agingTime = 1000,
+       .speculation = speculation},
+      // Some steps are slow, for no reason.
+      [this] {
+        if (proposer)
+          time += nextState(time, 0) % 16;
+        return time;
+      },
+      proposer.get());
   for (u32 i = draws.between(1, 4); i != 0; --i) {
     std::vector<i32> prefix(draws.between(1, 90));
     for (i32 &token : prefix)
@@ -339,6 +362,10 @@ void Simulation::checkEnd() {
   outcome.preemptions = stats.preemptions;
   outcome.tokens = stats.tokens;
   outcome.cachedTokens = stats.cachedTokens;
+  outcome.drafted = stats.speculation.drafted;
+  outcome.accepted = stats.speculation.accepted;
+  if (outcome.accepted > outcome.drafted)
+    complain("more was accepted than drafted");
   scheduler.reset();
   for (u32 group = 0; group < cache->groups().size(); ++group)
     if (cache->pool(group).usedPages() != 0)
