@@ -248,6 +248,14 @@ void Scheduler::plan() {
     planDrafts();
 }
 
+Speculator::Job Scheduler::draftJob(Answer &answer) {
+  return {.sequence = &answer.speculation,
+          .salt = answer.task->request.cacheSalt,
+          .tokens = answer.tokens,
+          .sampler = &answer.sampler,
+          .most = 0};
+}
+
 /// After all other rows have their pages, so that nobody goes without for a
 /// draft.
 void Scheduler::planDrafts() {
@@ -263,10 +271,8 @@ void Scheduler::planDrafts() {
     u32 most = std::min(answer.task->request.maxTokens - answer.answered(),
                         options.context - u32(answer.tokens.size()));
     drafting.push_back(&answer);
-    jobs.push_back({.sequence = &answer.speculation,
-                    .tokens = answer.tokens,
-                    .sampler = &answer.sampler,
-                    .most = most - 1});
+    jobs.push_back(draftJob(answer));
+    jobs.back().most = most - 1;
   }
   speculator->propose(jobs, rows, executor->capacities().rows - rows);
   for (u32 i = 0; i < jobs.size(); ++i)

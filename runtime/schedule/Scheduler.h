@@ -136,6 +136,7 @@ private:
   void start();
   bool canStart(const Answer &answer, u32 running) const;
   void plan();
+  static Speculator::Job draftJob(Answer &answer);
   void planDrafts();
   /// Puts rows for a draft behind the answer's row, as far as there are pages
   /// that nobody needs.

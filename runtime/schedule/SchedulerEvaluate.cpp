@@ -125,8 +125,7 @@ void Scheduler::fork(Answers::iterator answer) {
     if (tree)
       other->place = first.place.copy();
     if (speculator)
-      other->speculation =
-          speculator->fork(first.speculation, first.tokens, first.sampler);
+      other->speculation = speculator->fork(draftJob(first));
     other->promptShown = task.facts.promptTokens; // The first one shows it.
     all.insert(behind, std::move(other));
   }

@@ -18,7 +18,7 @@ u32 certaintyOf(u32 matched) {
 
 } // namespace
 
-std::unique_ptr<Proposer::Sequence> NgramProposer::start() {
+std::unique_ptr<Proposer::Sequence> NgramProposer::start(std::string_view) {
   return std::make_unique<Text>();
 }
 

@@ -24,7 +24,7 @@ public:
   NgramProposer() : NgramProposer(Options()) {}
   explicit NgramProposer(Options options) : options(options) {}
 
-  std::unique_ptr<Sequence> start() override;
+  std::unique_ptr<Sequence> start(std::string_view salt) override;
   std::unique_ptr<Sequence> fork(const Sequence &sequence) override;
   void propose(std::span<Draft> drafts) override;
 

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace lathe::runtime {
@@ -52,8 +53,9 @@ public:
 
   virtual ~Proposer() = default;
 
-  /// A sequence of no tokens.
-  virtual std::unique_ptr<Sequence> start() = 0;
+  /// A sequence of no tokens. Of what a proposer keeps for later sequences,
+  /// only those of one salt may use each other's (Request::cacheSalt).
+  virtual std::unique_ptr<Sequence> start(std::string_view salt) = 0;
 
   /// A second sequence that knows what this one knows.
   virtual std::unique_ptr<Sequence> fork(const Sequence &sequence) = 0;

@@ -39,6 +39,13 @@ void Speculator::choose(std::span<const Job> jobs, u32 rows, u32 rowsLeft,
   }
 }
 
+Proposer::Sequence *Speculator::follow(const Job &job) {
+  if (!job.sequence->state)
+    job.sequence->state = proposer->start(job.salt);
+  job.sequence->told = u32(job.tokens.size());
+  return job.sequence->state.get();
+}
+
 /// Has drafts of the chosen lengths made.
 void Speculator::ask(std::span<Job> jobs) {
   std::vector<Proposer::Draft> drafts;
@@ -47,15 +54,10 @@ void Speculator::ask(std::span<Job> jobs) {
   for (u32 i = 0; i < jobs.size(); ++i) {
     if (choices[i].length == 0)
       continue;
-    Job &job = jobs[i];
-    Sequence &sequence = *job.sequence;
-    if (!sequence.state) {
-      sequence.state = proposer->start();
-      sequence.told = 0;
-    }
-    isUsual &= job.tokens.size() - sequence.told <= options.mostTokens + 1;
-    sequence.told = u32(job.tokens.size());
-    drafts.push_back({.sequence = job.sequence->state.get(),
+    const Job &job = jobs[i];
+    u32 told = job.sequence->state ? job.sequence->told : 0;
+    isUsual &= job.tokens.size() - told <= options.mostTokens + 1;
+    drafts.push_back({.sequence = follow(job),
                       .tokens = job.tokens,
                       .sampler = job.sampler,
                       .most = choices[i].length});
@@ -116,17 +118,13 @@ void Speculator::propose(std::span<Job> jobs, u32 rows, u32 rowsLeft) {
   }
 }
 
-Speculator::Sequence Speculator::fork(Sequence &sequence,
-                                      std::span<const i32> tokens,
-                                      Sampler &sampler) {
-  if (!sequence.state)
-    sequence.state = proposer->start();
-  sequence.told = u32(tokens.size());
-  Proposer::Draft told = {.sequence = sequence.state.get(),
-                          .tokens = tokens,
-                          .sampler = &sampler,
+Speculator::Sequence Speculator::fork(const Job &job) {
+  Proposer::Draft told = {.sequence = follow(job),
+                          .tokens = job.tokens,
+                          .sampler = job.sampler,
                           .most = 0};
   proposer->propose({&told, 1});
+  const Sequence &sequence = *job.sequence;
   return {.state = proposer->fork(*sequence.state),
           .acceptance = sequence.acceptance,
           .certainty = sequence.certainty,

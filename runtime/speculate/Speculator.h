@@ -46,6 +46,7 @@ public:
   /// An answer that gets its next row in a step.
   struct Job {
     Sequence *sequence;
+    std::string_view salt;       ///< As Proposer::start().
     std::span<const i32> tokens; ///< Prompt and answer.
     Sampler *sampler;
     u32 most;                    ///< Tokens of a draft.
@@ -61,9 +62,8 @@ public:
   /// `rowsLeft` more.
   void propose(std::span<Job> jobs, u32 rows, u32 rowsLeft);
 
-  /// A second sequence with the same tokens.
-  Sequence fork(Sequence &sequence, std::span<const i32> tokens,
-                Sampler &sampler);
+  /// A second sequence that is the same so far.
+  Sequence fork(const Job &job);
 
   /// A draft of `drafted` tokens was checked: so many were accepted, then there
   /// was a wrong one or not (the answer was over before).
@@ -84,6 +84,8 @@ private:
   bool measuresWithout(std::span<const Job> jobs, u32 rows);
   void choose(std::span<const Job> jobs, u32 rows, u32 rowsLeft,
               const DraftCost &cost);
+  /// Starts it if need be; it will know the job's tokens.
+  Proposer::Sequence *follow(const Job &job);
   void ask(std::span<Job> jobs);
   f64 acceptanceOf(const Sequence &sequence) const;
 

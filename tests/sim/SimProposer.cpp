@@ -1,7 +1,5 @@
 #include "tests/sim/SimProposer.h"
 
-#include "tests/sim/SimExecutor.h"
-
 #include <algorithm>
 #include <set>
 
@@ -18,7 +16,7 @@ struct Known : Proposer::Sequence {
 
 } // namespace
 
-std::unique_ptr<Proposer::Sequence> SimProposer::start() {
+std::unique_ptr<Proposer::Sequence> SimProposer::start(std::string_view) {
   return std::make_unique<Known>();
 }
 
@@ -65,4 +63,31 @@ void SimProposer::propose(Draft &draft) {
     state = nextState(state, token);
   }
   draft.certainty = u32(random() % (kind == Kind::Hostile ? 100 : certainties));
+}
+
+SimDraftModel::SimDraftModel(std::span<const KvGroupInfo> groups,
+                             std::vector<u32> pages,
+                             const StepExecutor::Capacities &capacities,
+                             u32 draftVocab,
+                             const DraftModelProposer::Options &options)
+    : cache(*KvCache::create(
+          DraftModelProposer::groupsFor(groups, options.mostTokens),
+          {.pages = std::move(pages), .poisonFreed = true})),
+      executor(std::make_unique<SimExecutor>(capacities, draftVocab, *cache,
+                                             capacities.rows % 2 == 0)),
+      proposer(*DraftModelProposer::create(*executor, *cache, options)) {}
+
+std::string SimDraftModel::problem(bool isOver) const {
+  if (!executor->problem().empty())
+    return "draft model: " + executor->problem();
+  if (!cache->isConsistent() || !proposer->isConsistent())
+    return "draft model: pages are not owned as counted";
+  for (u32 group = 0; group < cache->groups().size() && isOver; ++group) {
+    std::vector<u32> owned(cache->pool(group).totalPages() + 1);
+    proposer->countCachedPages(group, owned);
+    for (PageId page = reservedPage + 1; page < owned.size(); ++page)
+      if (owned[page] != cache->pool(group).references(page))
+        return "draft model: pages are left";
+  }
+  return {};
 }

@@ -3,7 +3,8 @@
 #ifndef LATHE_TESTS_SIM_SIMPROPOSER_H
 #define LATHE_TESTS_SIM_SIMPROPOSER_H
 
-#include "runtime/speculate/NgramProposer.h"
+#include "runtime/speculate/DraftModelProposer.h"
+#include "tests/sim/SimExecutor.h"
 
 #include <functional>
 #include <random>
@@ -25,7 +26,7 @@ public:
               std::function<void(const std::string &)> complain)
       : kind(kind), random(seed), vocab(vocab), complain(std::move(complain)) {}
 
-  std::unique_ptr<Sequence> start() override;
+  std::unique_ptr<Sequence> start(std::string_view salt) override;
   std::unique_ptr<Sequence> fork(const Sequence &sequence) override;
   void propose(std::span<Draft> drafts) override;
   bool isCostly() const override { return takesTime; }
@@ -38,6 +39,23 @@ private:
   u32 vocab;
   std::function<void(const std::string &)> complain;
   bool takesTime = random() % 2 == 0;
+};
+
+/// A draft model that is the model itself, but for its vocabulary, with a KV
+/// cache of its own.
+struct SimDraftModel {
+  SimDraftModel(std::span<const runtime::KvGroupInfo> groups,
+                std::vector<u32> pages,
+                const runtime::StepExecutor::Capacities &capacities,
+                u32 draftVocab,
+                const runtime::DraftModelProposer::Options &options);
+
+  /// What is wrong; empty: nothing. `isOver`: no sequence is left.
+  std::string problem(bool isOver) const;
+
+  std::unique_ptr<runtime::KvCache> cache;
+  std::unique_ptr<SimExecutor> executor;
+  std::unique_ptr<runtime::DraftModelProposer> proposer;
 };
 
 } // namespace lathe::tests

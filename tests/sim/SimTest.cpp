@@ -45,6 +45,8 @@ TEST(Simulation, HoldsForManySeeds) {
     sum.cancels += outcome.cancels;
     sum.drafted += outcome.drafted;
     sum.accepted += outcome.accepted;
+    sum.modelDrafted += outcome.modelDrafted;
+    sum.modelAccepted += outcome.modelAccepted;
   }
   std::cout << seeds.count << " seeds: " << sum.steps << " steps, "
             << sum.requests << " requests, " << sum.tokens << " tokens, "
@@ -58,6 +60,10 @@ TEST(Simulation, HoldsForManySeeds) {
     EXPECT_GT(sum.cancels, seeds.count / 2);
     EXPECT_GT(sum.accepted, 10 * seeds.count);
     EXPECT_LT(sum.accepted, sum.drafted / 4 * 3);
+    // What is not accepted is behind an answer's end.
+    EXPECT_GT(sum.modelAccepted, seeds.count);
+    EXPECT_GT(sum.modelAccepted, sum.modelDrafted / 10 * 9)
+        << "of " << sum.modelDrafted;
   }
 }
 

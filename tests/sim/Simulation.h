@@ -17,6 +17,8 @@ struct SimOutcome {
   u64 trace = 0;
   u64 steps = 0, requests = 0, tokens = 0, preemptions = 0, cachedTokens = 0,
       cancels = 0, drafted = 0, accepted = 0;
+  /// Of them, those of a draft model that draws what the model draws.
+  u64 modelDrafted = 0, modelAccepted = 0;
 };
 
 /// Runs the scheduler over seeded requests, cancels, deadlines, failing steps
