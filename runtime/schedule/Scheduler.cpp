@@ -1,8 +1,8 @@
 #include "runtime/schedule/Scheduler.h"
+#include "runtime/schedule/Answer.h"
 #include "runtime/schedule/ShareRows.h"
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 #include <cstdlib>
 
@@ -11,41 +11,9 @@ namespace lathe::runtime {
 /// Either way; so that it can be counted in nanoseconds of waiting.
 static constexpr i64 priorityMax = 1000;
 
-/// A request that has answers to come.
-struct Scheduler::Task {
-  RequestId id;
-  Request request;
-  std::shared_ptr<RequestSink> sink;
-  RequestFacts facts;
-  /// The smaller, the earlier it is served.
-  i64 due;
-};
-
-/// One answer of a request. Until its prompt is evaluated, a request's first
-/// answer stands for all.
-struct Scheduler::Answer {
-  std::shared_ptr<Task> task;
-  u32 branch;
-  Sampler sampler;
-  std::vector<i32> tokens; ///< Prompt and answer.
-  /// While it runs. Its last `pending()` tokens are not evaluated yet.
-  std::optional<SequenceCache> sequence = std::nullopt;
-  PrefixTree::Place place = {};
-  bool stands = false; ///< For all answers of its request.
-  bool ended = false;
-  u32 rows = 0;        ///< Of the step in progress.
-  u32 promptShown = 0; ///< Prompt tokens whose logits the sink has seen.
-
-  bool isRunning() const { return sequence.has_value(); }
-  u32 pending() const { return u32(tokens.size()) - sequence->length(); }
-  u32 answered() const { return u32(tokens.size()) - task->facts.promptTokens; }
-  u32 slots() const { return stands ? task->request.branches : 1; }
-};
-
-Result<std::unique_ptr<Scheduler>> Scheduler::create(StepExecutor &executor,
-                                                     KvCache &cache,
-                                                     SchedulerOptions options,
-                                                     Clock now) {
+Result<std::unique_ptr<Scheduler>>
+Scheduler::create(StepExecutor &executor, KvCache &cache,
+                  SchedulerOptions options, Clock now, Proposer *proposer) {
   const StepExecutor::Capacities &most = executor.capacities();
   if (options.maxRunning == 0)
     options.maxRunning = most.sequences;
@@ -76,15 +44,18 @@ Result<std::unique_ptr<Scheduler>> Scheduler::create(StepExecutor &executor,
   bool isBoundByPages = low < options.context;
   options.context = low;
   std::unique_ptr<Scheduler> scheduler(
-      new Scheduler(executor, cache, options, std::move(now)));
+      new Scheduler(executor, cache, options, std::move(now), proposer));
   scheduler->isBoundByPages = isBoundByPages;
   return scheduler;
 }
 
 Scheduler::Scheduler(StepExecutor &executor, KvCache &cache,
-                     SchedulerOptions options, Clock now)
+                     SchedulerOptions options, Clock now, Proposer *proposer)
     : executor(&executor), cache(&cache), options(options),
       now(std::move(now)) {
+  if (proposer)
+    speculator.emplace(*proposer, options.speculation, executor.vocab(),
+                       this->now);
   if (options.prefixCache)
     tree = std::make_unique<PrefixTree>(cache);
 }
@@ -162,6 +133,8 @@ void Scheduler::cancelAll() {
 
 SchedulerStats Scheduler::stats() const {
   SchedulerStats stats = counts;
+  if (speculator)
+    stats.speculation = speculator->stats();
   for (const auto &answer : all)
     ++(answer->isRunning() ? stats.running : stats.waiting);
   return stats;
@@ -271,17 +244,76 @@ void Scheduler::plan() {
     answer.rows = rows;
     planned.push_back(at);
   }
+  if (speculator)
+    planDrafts();
+}
+
+Speculator::Job Scheduler::draftJob(Answer &answer) {
+  return {.sequence = &answer.speculation,
+          .salt = answer.task->request.cacheSalt,
+          .tokens = answer.tokens,
+          .sampler = &answer.sampler,
+          .most = 0};
+}
+
+/// After all other rows have their pages, so that nobody goes without for a
+/// draft.
+void Scheduler::planDrafts() {
+  std::vector<Speculator::Job> jobs;
+  std::vector<Answer *> drafting;
+  u32 rows = 0;
+  for (auto at : planned) {
+    Answer &answer = **at;
+    rows += answer.rows;
+    if (answer.rows != 1 || answer.pending() != 0 || answer.answered() == 0)
+      continue;
+    // The last token of an answer is never evaluated.
+    u32 most = std::min(answer.task->request.maxTokens - answer.answered(),
+                        options.context - u32(answer.tokens.size()));
+    drafting.push_back(&answer);
+    jobs.push_back(draftJob(answer));
+    jobs.back().most = most - 1;
+  }
+  speculator->propose(jobs, rows, executor->capacities().rows - rows);
+  for (u32 i = 0; i < jobs.size(); ++i)
+    if (!jobs[i].draft.empty())
+      addDraft(*drafting[i], jobs[i].draft);
+}
+
+void Scheduler::addDraft(Answer &answer, std::span<const i32> draft) {
+  SequenceCache &sequence = *answer.sequence;
+  u32 first = sequence.length() - 1;
+  // Rows that can be undone must come with one extend().
+  sequence.truncate(first);
+  u32 rows = 1 + u32(draft.size());
+  while (!sequence.canExtend(rows))
+    if (evictFor(answer, rows) == 0) // What does not fit ends with a page.
+      rows -= std::min(rows - 1, (first + rows - 1) % pageTokens + 1);
+  [[maybe_unused]] auto extended = sequence.extend(rows);
+  assert(extended);
+  if (rows == 1)
+    return;
+  answer.rows = rows;
+  answer.accepted = 0;
+  answer.isOffDraft = false;
+  answer.draftRows.assign({answer.tokens.back()});
+  answer.draftRows.insert(answer.draftRows.end(), draft.begin(),
+                          draft.begin() + rows - 1);
+}
+
+u32 Scheduler::evictFor(const Answer &answer, u32 rows) {
+  u32 freed = 0;
+  for (u32 group = 0; tree && group < cache->groups().size(); ++group)
+    if (u32 missing = answer.sequence->missingPages(group, rows))
+      freed += tree->evict(group, missing);
+  return freed;
 }
 
 bool Scheduler::makeRoom(Answer &answer, u32 rows) {
   while (!answer.sequence->canExtend(rows)) {
     // What it gives back may be left to the prefix cache alone, and be evicted.
     answer.sequence->giveBack();
-    u32 freed = 0;
-    for (u32 group = 0; tree && group < cache->groups().size(); ++group)
-      if (u32 missing = answer.sequence->missingPages(group, rows))
-        freed += tree->evict(group, missing);
-    if (freed != 0)
+    if (evictFor(answer, rows) != 0)
       continue;
     if (Answer *victim = youngestAfter(answer))
       preempt(*victim);
@@ -324,191 +356,20 @@ Scheduler::Answer *Scheduler::youngestAfter(const Answer &answer) const {
 void Scheduler::preempt(Answer &answer) {
   assert(answer.rows == 0);
   answer.sequence.reset();
+  answer.speculation.state.reset();
   answer.place.leave();
   ++counts.preemptions;
-}
-
-void Scheduler::evaluate() {
-  batch.clear();
-  u64 promptRows = 0, decodeRows = 0;
-  for (auto at : planned) {
-    Answer &answer = **at;
-    const Request &request = answer.task->request;
-    u32 first = answer.sequence->length() - answer.rows;
-    bool isWhole = answer.pending() == 0;
-    u32 wanted = isWhole && request.maxTokens != 0 ? 1 : 0;
-    if (request.showPromptLogits &&
-        answer.promptShown + 1 < answer.task->facts.promptTokens)
-      wanted = answer.rows;
-    batch.push_back(
-        {.cache = &*answer.sequence,
-         .tokens = std::span(answer.tokens).subspan(first, answer.rows),
-         .wanted = wanted});
-    promptRows += answer.answered() == 0 || answer.rows > 1 ? answer.rows : 0;
-    decodeRows += answer.answered() != 0 && answer.rows == 1;
-  }
-  counts.promptRows += promptRows;
-  counts.decodeRows += decodeRows;
-  counts.decodeSlots += decodeRows != 0 ? options.maxRunning : 0;
-  for (const auto &answer : all)
-    if (answer->isRunning()) {
-      u32 length = answer->sequence->length();
-      counts.heldTokens += length;
-      counts.reservedTokens +=
-          (length + pageTokens - 1) / pageTokens * pageTokens;
-    }
-  ++counts.steps;
-  if (auto done = executor->step(batch); !done) {
-    for (auto at : planned)
-      end(**at, {.reason = EndReason::Failed, .error = done.error()});
-    return;
-  }
-
-  std::vector<WantedRow> rows;
-  std::vector<Answer *> done; // that are no more than their prompt
-  u32 firstRow = 0;
-  for (u32 i = 0; i < planned.size(); ++i) {
-    auto at = planned[i];
-    Answer &answer = **at;
-    u32 first = answer.sequence->length() - answer.rows;
-    if (tree)
-      tree->extend(answer.place, answer.tokens, *answer.sequence);
-    u32 shown = answer.task->request.showPromptLogits
-                    ? answer.task->facts.promptTokens - 1
-                    : 0;
-    for (u32 position = std::max(first, answer.promptShown);
-         position < std::min(first + answer.rows, shown); ++position)
-      rows.push_back({&answer, firstRow + position - first, position});
-    if (answer.pending() == 0) {
-      auto last = at;
-      if (answer.stands) {
-        fork(at);
-        std::advance(last, answer.task->request.branches - 1);
-      }
-      for (auto each = at;; ++each) {
-        if (answer.task->request.maxTokens == 0 ||
-            answer.tokens.size() == options.context)
-          done.push_back(each->get());
-        else
-          rows.push_back({each->get(), firstRow + answer.rows - 1,
-                          first + answer.rows - 1});
-        if (each == last)
-          break;
-      }
-    }
-    firstRow += answer.rows;
-  }
-  handOut(rows);
-  for (Answer *answer : done)
-    end(*answer, {.reason = EndReason::Length});
-}
-
-void Scheduler::fork(Answers::iterator answer) {
-  Answer &first = **answer;
-  const Task &task = *first.task;
-  first.stands = false;
-  auto behind = std::next(answer);
-  for (u32 branch = 1; branch < task.request.branches; ++branch) {
-    SamplerOptions sampling = task.request.sampling;
-    sampling.seed += branch;
-    auto sampler = Sampler::create(std::move(sampling), executor->vocab());
-    auto other = std::make_unique<Answer>(Answer{.task = first.task,
-                                                 .branch = branch,
-                                                 .sampler = std::move(*sampler),
-                                                 .tokens = first.tokens});
-    other->sequence.emplace(first.sequence->fork());
-    if (tree)
-      other->place = first.place.copy();
-    other->promptShown = task.facts.promptTokens; // The first one shows it.
-    all.insert(behind, std::move(other));
-  }
-}
-
-/// Calls body with parts of at most maxHeadRows rows.
-static void inParts(const auto &rows, auto body) {
-  for (std::span left(rows); !left.empty();) {
-    auto part = left.first(std::min<size_t>(left.size(), maxHeadRows));
-    left = left.subspan(part.size());
-    body(part);
-  }
-}
-
-void Scheduler::handOut(std::span<const WantedRow> rows) {
-  std::vector<WantedRow> whole, picks;
-  for (const WantedRow &row : rows) {
-    const Answer &answer = *row.answer;
-    bool isPick = executor->canPick() && !answer.task->request.showLogits &&
-                  !answer.sampler.hasTopP() &&
-                  answer.sampler.options().topK <= maxPickTopK &&
-                  row.position + 1 == answer.tokens.size();
-    (isPick ? picks : whole).push_back(row);
-  }
-  // Prompt logits come before an answer's token.
-  inParts(whole, [this](auto part) { handOutLogits(part); });
-  std::vector<WantedRow> unpicked;
-  inParts(picks, [&](auto part) { handOutPicks(part, unpicked); });
-  inParts(unpicked, [this](auto part) { handOutLogits(part); });
-}
-
-void Scheduler::handOutPicks(std::span<const WantedRow> rows,
-                             std::vector<WantedRow> &unpicked) {
-  std::array<u32, maxHeadRows> numbers;
-  std::array<PickArgs, maxHeadRows> args;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    numbers[i] = rows[i].row;
-    args[i] = rows[i].answer->sampler.argsFor(rows[i].answer->tokens);
-  }
-  auto picked = executor->pick(std::span(numbers).first(rows.size()),
-                               std::span(args).first(rows.size()));
-  for (size_t i = 0; i < rows.size(); ++i)
-    if (picked[i].token < 0)
-      unpicked.push_back(rows[i]);
-    else
-      takeToken(*rows[i].answer, picked[i], {});
-}
-
-void Scheduler::handOutLogits(std::span<const WantedRow> rows) {
-  std::array<u32, maxHeadRows> numbers;
-  for (size_t i = 0; i < rows.size(); ++i)
-    numbers[i] = rows[i].row;
-  const f32 *logits = executor->head(std::span(numbers).first(rows.size()));
-  u32 vocab = executor->vocab();
-  for (size_t i = 0; i < rows.size(); ++i) {
-    Answer &answer = *rows[i].answer;
-    std::span<const f32> own(logits + i * vocab, vocab);
-    if (rows[i].position + 1 < answer.task->facts.promptTokens) {
-      answer.task->sink->onPromptLogits(rows[i].position, own);
-      answer.promptShown = rows[i].position + 1;
-    }
-    if (rows[i].position + 1 == answer.tokens.size())
-      takeToken(answer, answer.sampler.sample(own, answer.tokens),
-                answer.task->request.showLogits ? own : std::span<const f32>());
-  }
-}
-
-void Scheduler::takeToken(Answer &answer, const Result<PickResult> &picked,
-                          std::span<const f32> logits) {
-  if (!picked)
-    return end(answer, {.reason = EndReason::Failed, .error = picked.error()});
-  const Request &request = answer.task->request;
-  if (std::ranges::count(request.stopTokens, picked->token) != 0)
-    return end(answer, {.reason = EndReason::Stop});
-  u32 position = u32(answer.tokens.size());
-  answer.tokens.push_back(picked->token);
-  ++counts.tokens;
-  if (!answer.task->sink->onToken(answer.branch,
-                                  {picked->token, position, logits}))
-    return end(answer, {.reason = EndReason::Stop});
-  if (answer.answered() == request.maxTokens ||
-      answer.tokens.size() == options.context)
-    end(answer, {.reason = EndReason::Length});
 }
 
 void Scheduler::end(Answer &answer, End how) {
   if (answer.ended)
     return;
   answer.ended = true;
+  if (!answer.draftRows.empty() && how.reason != EndReason::Failed)
+    settleDraft(answer);
+  answer.draftRows.clear();
   answer.sequence.reset();
+  answer.speculation.state.reset();
   answer.place.leave();
   const Task &task = *answer.task;
   u32 branches = answer.stands ? task.request.branches : 1;

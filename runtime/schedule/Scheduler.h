@@ -6,7 +6,9 @@
 #include "runtime/device/StepExecutor.h"
 #include "runtime/kv/PrefixTree.h"
 #include "runtime/schedule/Request.h"
+#include "runtime/speculate/Speculator.h"
 
+#include <array>
 #include <functional>
 #include <list>
 #include <memory>
@@ -30,6 +32,8 @@ struct SchedulerOptions {
   bool prefixCache = true;
   /// Nanoseconds; one more of priority is worth so much waiting.
   Instant agingTime = 10'000'000'000;
+  /// If there is a proposer.
+  SpeculationOptions speculation = {};
 };
 
 /// What has happened so far, and what is the case.
@@ -42,6 +46,7 @@ struct SchedulerStats {
   u64 queriedTokens = 0; ///< Of prompts that the prefix cache was asked for.
   u64 cachedTokens = 0;  ///< Of these, those that it had.
   u64 preemptions = 0;
+  SpeculationStats speculation = {};
   /// Sums over all steps: tokens of the running answers' caches, the rest of
   /// their last pages included and not; and maxRunning, where any decoded.
   u64 heldTokens = 0, reservedTokens = 0, decodeSlots = 0;
@@ -52,6 +57,9 @@ struct SchedulerStats {
 ///
 /// - Every answer in progress gets its next row. What is left goes to prompts,
 ///   in chunks, shared evenly (shareRows()).
+/// - Where a proposer has drafts for an answer, rows for them are added, as far
+///   as the step and free pages allow and as they pay (Speculator); of the
+///   answer's tokens those of the draft are taken that the model draws itself.
 /// - Requests start in the order of arrival; one more of priority counts like
 ///   having arrived agingTime earlier.
 /// - Pages are taken as rows need them. Where none is free, idle ones of the
@@ -59,18 +67,19 @@ struct SchedulerStats {
 ///   pages, waits again and is evaluated once more, to the same bits. The
 ///   oldest is never preempted, so every request ends.
 ///
-/// Which rows share a step never changes an answer's bits (docs/numerics.md).
-/// A pure state machine: time and evaluation come from outside. One thread at a
-/// time; the executor and the cache must outlive it.
+/// Neither which rows share a step nor drafts ever change an answer's bits
+/// (docs/numerics.md). A pure state machine: time and evaluation come from
+/// outside. One thread at a time; the executor, the cache and the proposer must
+/// outlive it.
 class Scheduler {
 public:
   using Clock = std::function<Instant()>;
 
-  /// Errors: InvalidInput (options beyond what the executor can).
-  static Result<std::unique_ptr<Scheduler>> create(StepExecutor &executor,
-                                                   KvCache &cache,
-                                                   SchedulerOptions options,
-                                                   Clock now);
+  /// Without a proposer nothing is drafted. Errors: InvalidInput (options
+  /// beyond what the executor can).
+  static Result<std::unique_ptr<Scheduler>>
+  create(StepExecutor &executor, KvCache &cache, SchedulerOptions options,
+         Clock now, Proposer *proposer = nullptr);
   ~Scheduler();
 
   /// Whether a request can be served at all. Any thread. Errors: InvalidInput
@@ -122,25 +131,39 @@ private:
   };
 
   Scheduler(StepExecutor &executor, KvCache &cache, SchedulerOptions options,
-            Clock now);
+            Clock now, Proposer *proposer);
   void endLate();
   void start();
   bool canStart(const Answer &answer, u32 running) const;
   void plan();
+  static Speculator::Job draftJob(Answer &answer);
+  void planDrafts();
+  /// Puts rows for a draft behind the answer's row, as far as there are pages
+  /// that nobody needs.
+  void addDraft(Answer &answer, std::span<const i32> draft);
   /// Makes room for rows of a running answer; younger answers that are not in
   /// the step go for it. False: there is none.
   bool makeRoom(Answer &answer, u32 rows);
   bool forgetSharedTail(Answer &answer);
   Answer *youngestAfter(const Answer &answer) const;
   void preempt(Answer &answer);
+  /// Frees idle pages of the prefix cache that extend(rows) needs. Returns how
+  /// many.
+  u32 evictFor(const Answer &answer, u32 rows);
   void evaluate();
   void fork(Answers::iterator answer);
+  static bool isShown(const WantedRow &row);
+  static bool isOpen(const WantedRow &row);
+  static bool isNext(const WantedRow &row);
   void handOut(std::span<const WantedRow> rows);
   void handOutPicks(std::span<const WantedRow> rows,
                     std::vector<WantedRow> &unpicked);
+  static PickArgs argsFor(const WantedRow &row, std::vector<PickEdit> &edits);
   void handOutLogits(std::span<const WantedRow> rows);
   void takeToken(Answer &answer, const Result<PickResult> &picked,
                  std::span<const f32> logits);
+  /// Keeps what was right of a checked draft, also for the prefix cache.
+  void settleDraft(Answer &answer);
   void end(Answer &answer, End how);
   void sweep();
 
@@ -154,7 +177,8 @@ private:
   Answers all; ///< The first are served first and preempted last.
   std::vector<Answers::iterator> planned;
   std::vector<BatchSequence> batch;
-  PickScratch scratch;
+  std::array<std::vector<PickEdit>, maxHeadRows> pickEdits; ///< By row.
+  std::optional<Speculator> speculator; ///< If there is a proposer.
   SchedulerStats counts;
 };
 

@@ -43,16 +43,27 @@ TEST(Simulation, HoldsForManySeeds) {
     sum.preemptions += outcome.preemptions;
     sum.cachedTokens += outcome.cachedTokens;
     sum.cancels += outcome.cancels;
+    sum.drafted += outcome.drafted;
+    sum.accepted += outcome.accepted;
+    sum.modelDrafted += outcome.modelDrafted;
+    sum.modelAccepted += outcome.modelAccepted;
   }
   std::cout << seeds.count << " seeds: " << sum.steps << " steps, "
             << sum.requests << " requests, " << sum.tokens << " tokens, "
             << sum.preemptions << " preemptions, " << sum.cachedTokens
-            << " cached tokens, " << sum.cancels << " cancels\n";
+            << " cached tokens, " << sum.cancels << " cancels, " << sum.accepted
+            << " of " << sum.drafted << " drafted tokens\n";
   // A simulation in which nothing happens would prove nothing.
   if (seeds.count >= 1000) {
     EXPECT_GT(sum.preemptions, seeds.count);
     EXPECT_GT(sum.cachedTokens, 10 * seeds.count);
     EXPECT_GT(sum.cancels, seeds.count / 2);
+    EXPECT_GT(sum.accepted, 10 * seeds.count);
+    EXPECT_LT(sum.accepted, sum.drafted / 4 * 3);
+    // What is not accepted is behind an answer's end.
+    EXPECT_GT(sum.modelAccepted, seeds.count);
+    EXPECT_GT(sum.modelAccepted, sum.modelDrafted / 10 * 9)
+        << "of " << sum.modelDrafted;
   }
 }
 

@@ -1,7 +1,9 @@
 #include "tests/sim/Simulation.h"
 
 #include "runtime/schedule/Scheduler.h"
+#include "runtime/speculate/NgramProposer.h"
 #include "tests/sim/SimExecutor.h"
+#include "tests/sim/SimProposer.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -111,6 +113,8 @@ public:
 
 private:
   void setUp();
+  Proposer *setUpProposer(std::span<const KvGroupInfo> groups,
+                          const SpeculationOptions &speculation);
   Request drawRequest();
   void submit();
   void disturb();
@@ -123,6 +127,8 @@ private:
   u32 wantedContext = 0;
   std::unique_ptr<KvCache> cache;
   std::unique_ptr<SimExecutor> executor;
+  std::unique_ptr<SimDraftModel> draftModel; ///< Null in most simulations.
+  std::unique_ptr<Proposer> ownProposer;     ///< Likewise.
   std::unique_ptr<Scheduler> scheduler;
   std::vector<std::shared_ptr<Client>> clients;
   std::vector<std::vector<i32>> prefixes; ///< That prompts may start with.
@@ -205,6 +211,10 @@ void Simulation::setUp() {
   executor =
       std::make_unique<SimExecutor>(capacities, vocab, *cache, draws.oneIn(2));
   wantedContext = draws.between(24, 400);
+  SpeculationOptions speculation = {.mostTokens = draws.between(0, 12),
+                                    .adapts = draws.oneIn(2)};
+  Proposer *proposer =
+      draws.oneIn(2) ? setUpProposer(groups, speculation) : nullptr;
   scheduler = *Scheduler::create(
       *executor, *cache,
       {.context = wantedContext,
@@ -213,14 +223,52 @@ void Simulation::setUp() {
        .maxWaiting = draws.between(1, 40),
        .mixedRows = draws.between(1, 64),
        .prefixCache = !draws.oneIn(5),
-       .agingTime = 1000},
-      [this] { return time; });
+       .agingTime = 1000,
+       .speculation = speculation},
+      // Some steps are slow, for no reason.
+      [this, proposer] {
+        if (proposer)
+          time += nextState(time, 0) % 16;
+        return time;
+      },
+      proposer);
   for (u32 i = draws.between(1, 4); i != 0; --i) {
     std::vector<i32> prefix(draws.between(1, 90));
     for (i32 &token : prefix)
       token = i32(draws.between(0, vocab - 1));
     prefixes.push_back(std::move(prefix));
   }
+}
+
+Proposer *Simulation::setUpProposer(std::span<const KvGroupInfo> groups,
+                                    const SpeculationOptions &speculation) {
+  if (draws.oneIn(3)) {
+    StepExecutor::Capacities capacities = {.rows = draws.between(2, 64),
+                                           .sequences = draws.between(1, 12)};
+    capacities.sequences = std::min(capacities.sequences, capacities.rows);
+    u32 context = draws.between(24, 300);
+    auto pages = KvCache::pagesForSequence(groups, context, capacities.rows);
+    u32 times = draws.between(1, 6);
+    for (u32 &count : pages)
+      count = count * times + draws.between(1, 3);
+    draftModel = std::make_unique<SimDraftModel>(
+        groups, pages, capacities, draws.of<u32>({vocab, vocab - 1, vocab + 3}),
+        DraftModelProposer::Options{.vocab = vocab,
+                                    .context = context,
+                                    .mostTokens = speculation.mostTokens});
+    return draftModel->proposer.get();
+  }
+  if (draws.oneIn(4)) {
+    ownProposer = std::make_unique<NgramProposer>();
+    return ownProposer.get();
+  }
+  auto kind = draws.of<SimProposer::Kind>(
+      {SimProposer::Kind::Perfect, SimProposer::Kind::Half,
+       SimProposer::Kind::Random, SimProposer::Kind::Hostile});
+  ownProposer = std::make_unique<SimProposer>(
+      kind, draws.between(0, ~0u), vocab,
+      [this](const std::string &what) { complain(what); });
+  return ownProposer.get();
 }
 
 Request Simulation::drawRequest() {
@@ -309,6 +357,8 @@ void Simulation::disturb() {
     executor->failNext();
     stepFails = true;
   }
+  if (draftModel && draws.oneIn(50))
+    draftModel->executor->failNext();
 }
 
 void Simulation::check() {
@@ -316,6 +366,9 @@ void Simulation::check() {
     complain(executor->problem());
   if (!scheduler->isConsistent())
     complain("pages are not owned as counted");
+  if (draftModel)
+    if (std::string problem = draftModel->problem(false); !problem.empty())
+      complain(problem);
 }
 
 void Simulation::checkEnd() {
@@ -339,7 +392,18 @@ void Simulation::checkEnd() {
   outcome.preemptions = stats.preemptions;
   outcome.tokens = stats.tokens;
   outcome.cachedTokens = stats.cachedTokens;
+  outcome.drafted = stats.speculation.drafted;
+  outcome.accepted = stats.speculation.accepted;
+  if (draftModel) {
+    outcome.modelDrafted = outcome.drafted;
+    outcome.modelAccepted = outcome.accepted;
+  }
+  if (outcome.accepted > outcome.drafted)
+    complain("more was accepted than drafted");
   scheduler.reset();
+  if (draftModel)
+    if (std::string problem = draftModel->problem(true); !problem.empty())
+      complain(problem);
   for (u32 group = 0; group < cache->groups().size(); ++group)
     if (cache->pool(group).usedPages() != 0)
       complain("pages are left");

@@ -16,11 +16,14 @@ struct SimOutcome {
   /// Of all that the requests were told, in order.
   u64 trace = 0;
   u64 steps = 0, requests = 0, tokens = 0, preemptions = 0, cachedTokens = 0,
-      cancels = 0;
+      cancels = 0, drafted = 0, accepted = 0;
+  /// Of them, those of a draft model that draws what the model draws.
+  u64 modelDrafted = 0, modelAccepted = 0;
 };
 
 /// Runs the scheduler over seeded requests, cancels, deadlines, failing steps
-/// and memory pressure until all is over, and checks after each step that
+/// and memory pressure, in half of all seeds with drafts of some quality, until
+/// all is over, and checks after each step that
 /// - every page is owned as counted, and no row saw or wrote another's;
 /// - each answer gets the tokens that it would get alone, none lost, none
 ///   doubled, and exactly one end;
