@@ -75,6 +75,8 @@ public:
   /// Most tokens of a sequence.
   u32 context() const { return scheduler->context(); }
   u32 vocab() const { return executor->vocab(); }
+  /// Most answers that are made or waited for at a time.
+  u32 capacity() const { return mostAnswers; }
   u32 threads() const { return team->threads(); }
   /// Bytes of the KV pools and of the buffers.
   u64 kvBytes() const { return poolBytes; }
