@@ -81,6 +81,8 @@ public:
   /// Most tokens of a sequence.
   u32 context() const { return scheduler->context(); }
   u32 vocab() const { return executor->vocab(); }
+  /// Most answers that are made or waited for at a time.
+  u32 capacity() const { return mostAnswers; }
   u32 threads() const { return team->threads(); }
   /// What the memory was divided into, with what was decided for the user.
   const MemoryPlan &memory() const { return settled; }

@@ -1,0 +1,104 @@
+/// \file
+/// Answers as OpenAI's clients expect them.
+#ifndef LATHE_RUNTIME_SERVE_OPENAI_OPENAIFORMAT_H
+#define LATHE_RUNTIME_SERVE_OPENAI_OPENAIFORMAT_H
+
+#include "runtime/serve/Api.h"
+#include "runtime/serve/Endpoints.h"
+#include "runtime/text/Tokenizer.h"
+
+#include <string>
+
+namespace lathe::runtime::serve {
+
+/// What both endpoints' answers have in common: the frame around choices.
+class OpenAiFormat : public Format {
+public:
+  std::string whole(std::span<const Choice> choices,
+                    const Usage &usage) override;
+  std::string_view streamType() const override { return "text/event-stream"; }
+  void end(std::string &out, u32 choice, bool isStop) override;
+  void close(std::string &out, const Usage &usage) override;
+  void fail(std::string &out, const ApiError &error) override;
+  ErrorShape errorShape() const override { return openAiError; }
+
+protected:
+  /// `kind`: "chatcmpl", "cmpl". `object` and `chunkObject` name the type.
+  OpenAiFormat(const ServedModel &model, std::string_view kind,
+               std::string_view object, std::string_view chunkObject,
+               bool includeUsage);
+
+  /// Opens and closes an event with one choice; what is between is up to and
+  /// without "finish_reason".
+  void openEvent(std::string &out, u32 choice) const;
+  void closeEvent(std::string &out, std::string_view finish) const;
+
+  /// Appends a choice without its index and finish reason.
+  virtual void appendChoice(std::string &out, const Choice &choice) = 0;
+  virtual void appendEmpty(std::string &out) = 0;
+
+  /// A token's text; the replacement character stands for half characters.
+  std::string textOf(i32 token) const;
+
+  const Tokenizer tokenizer;
+
+private:
+  std::string head(std::string_view object) const;
+
+  std::string frame; ///< id, created, model, fingerprint: without the braces.
+  std::string_view object;
+  std::string eventHead, eventTail;
+  bool includeUsage;
+};
+
+/// /v1/chat/completions
+class ChatFormat final : public OpenAiFormat {
+public:
+  ChatFormat(const ServedModel &model, bool includeUsage, bool logProbs)
+      : OpenAiFormat(model, "chatcmpl", "chat.completion",
+                     "chat.completion.chunk", includeUsage),
+        logProbs(logProbs) {}
+
+  void begin(std::string &out, u32 choice) override;
+  void piece(std::string &out, u32 choice, std::string_view text,
+             std::span<const TokenEntry> entries) override;
+
+protected:
+  void appendChoice(std::string &out, const Choice &choice) override;
+  void appendEmpty(std::string &out) override;
+
+private:
+  void appendEntries(std::string &out, std::span<const TokenEntry> entries);
+  void appendToken(std::string &out, i32 token, f64 logProb);
+
+  bool logProbs;
+};
+
+/// /v1/completions
+class CompletionFormat final : public OpenAiFormat {
+public:
+  CompletionFormat(const ServedModel &model, bool includeUsage, bool logProbs)
+      : OpenAiFormat(model, "cmpl", "text_completion", "text_completion",
+                     includeUsage),
+        logProbs(logProbs) {}
+
+  void begin(std::string &, u32) override {}
+  void piece(std::string &out, u32 choice, std::string_view text,
+             std::span<const TokenEntry> entries) override;
+
+protected:
+  void appendChoice(std::string &out, const Choice &choice) override;
+  void appendEmpty(std::string &out) override;
+
+private:
+  void appendEntries(std::string &out, std::span<const TokenEntry> entries);
+  void appendTop(std::string &out, const TokenEntry &entry);
+  /// As textOf(), but tokens that are no characters differ from each other.
+  std::string nameOf(i32 token) const;
+
+  bool logProbs;
+};
+
+} // namespace lathe::runtime::serve
+
+#endif // LATHE_RUNTIME_SERVE_OPENAI_OPENAIFORMAT_H
