@@ -51,6 +51,7 @@ void addTokenize(const CommandLine &line);
 void addInspect(const CommandLine &line);
 void addVerify(const CommandLine &line);
 void addTrust(const CommandLine &line);
+void addReplay(const CommandLine &line);
 void addCompletion(const CommandLine &line);
 
 /// A wrong combination of options, found after parsing: ends with exitUsage.
