@@ -52,6 +52,7 @@ void addPlan(const CommandLine &line);
 void addInspect(const CommandLine &line);
 void addVerify(const CommandLine &line);
 void addTrust(const CommandLine &line);
+void addReplay(const CommandLine &line);
 void addCompletion(const CommandLine &line);
 
 /// A wrong combination of options, found after parsing: ends with exitUsage.

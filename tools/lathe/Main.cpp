@@ -63,6 +63,7 @@ int runProgram(int argc, char **argv) {
   addInspect(line);
   addVerify(line);
   addTrust(line);
+  addReplay(line);
   addCompletion(line);
   try {
     app.parse(argc, argv);
