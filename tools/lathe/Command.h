@@ -44,6 +44,7 @@ struct CommandLine {
 
 void addCompile(const CommandLine &line);
 void addRun(const CommandLine &line);
+void addServe(const CommandLine &line);
 void addBench(const CommandLine &line);
 void addExplain(const CommandLine &line);
 void addEval(const CommandLine &line);

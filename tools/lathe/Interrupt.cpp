@@ -60,6 +60,13 @@ bool tools::waitForInput(int descriptor) {
   return !interrupted;
 }
 
+void tools::waitForInterrupt() {
+  while (!interrupted) {
+    pollfd watched{event, POLLIN, 0};
+    poll(&watched, 1, -1);
+  }
+}
+
 bool tools::wasInterrupted() { return interrupted; }
 
 int tools::interruptedStatus() { return 128 + lastSignal; }

@@ -18,6 +18,9 @@ void clearInterrupt();
 /// came first, however early.
 bool waitForInput(int descriptor);
 
+/// Waits until a signal came, however early.
+void waitForInterrupt();
+
 /// True if a signal came and was not cleared.
 bool wasInterrupted();
 

@@ -55,6 +55,7 @@ int runProgram(int argc, char **argv) {
   CommandLine line{app, action};
   addRun(line);
   addCompile(line);
+  addServe(line);
   addBench(line);
   addExplain(line);
   addEval(line);
