@@ -4,12 +4,16 @@
 #include "runtime/schedule/ServingEngine.h"
 #include "runtime/serve/Api.h"
 #include "runtime/serve/Fingerprint.h"
+#include "runtime/serve/Metrics.h"
+#include "runtime/serve/ObserverList.h"
+#include "runtime/serve/Recorder.h"
 #include "runtime/serve/http/HttpServer.h"
 #include "runtime/support/MappedFile.h"
 #include "runtime/support/Quote.h"
 #include "tools/lathe/Checks.h"
 #include "tools/lathe/Interrupt.h"
 #include "tools/lathe/OpenModel.h"
+#include "tools/lathe/Terminal.h"
 
 #include <chrono>
 #include <filesystem>
@@ -31,6 +35,8 @@ struct Options {
   u32 requestSeconds = 0;
   u32 drainSeconds = 5;
   bool withoutPrefixCache = false;
+  std::string record;
+  bool isTextRecorded = false;
   ModelOptions open;
 };
 
@@ -65,8 +71,9 @@ Result<std::vector<std::string>> readKeys(const std::string &path) {
 
 /// As clients call the model: the file's name without folder and ending.
 std::string nameOf(const Options &options) {
-  return options.name.empty() ? std::filesystem::path(options.model).stem()
-                              : options.name;
+  return options.name.empty()
+             ? std::filesystem::path(options.model).stem().string()
+             : options.name;
 }
 
 struct Loaded {
@@ -93,6 +100,23 @@ Result<Loaded> load(const Options &options) {
                 std::move(*serving)};
 }
 
+/// Null if nothing is recorded.
+Result<std::shared_ptr<serve::Recorder>>
+openRecorder(const Options &options, const std::string &name,
+             const LoadedEngine &engine) {
+  if (options.record.empty())
+    return nullptr;
+  return serve::Recorder::open(
+      {.path = options.record,
+       .text = options.isTextRecorded,
+       .model = name,
+       .engineHash = serve::engineHash(engine.engine()),
+       .target = std::string(engine.targetName()),
+       .warn = [](const std::string &message) {
+         spdlog::warn("{}", message);
+       }});
+}
+
 void announce(const ServingEngine &engine, const std::string &name,
               const http::HttpServer &server) {
   const MemoryPlan &memory = engine.memory();
@@ -106,7 +130,7 @@ void announce(const ServingEngine &engine, const std::string &name,
   spdlog::info("serving on {}", server.url());
 }
 
-Result<int> serve(Options options) {
+Result<int> runServer(Options options) {
   warnOfThreads(options.serving.threads);
   options.serving.prefixCache = !options.withoutPrefixCache;
   if (!options.keyFile.empty()) {
@@ -123,26 +147,40 @@ Result<int> serve(Options options) {
   auto loaded = load(options);
   if (!loaded)
     return failFrom(loaded);
-  auto served = std::make_shared<serve::ServedModel>(serve::ServedModel{
+  std::string name = nameOf(options);
+  auto recorder = openRecorder(options, name, loaded->engine->engine());
+  if (!recorder)
+    return failFrom(recorder);
+  ServingEngine &engine = *loaded->engine;
+  auto metrics = std::make_shared<serve::Metrics>(
+      name, [&engine] { return engine.stats(); });
+  std::shared_ptr<serve::ServedModel> served(new serve::ServedModel{
       .model = loaded->model,
-      .engine = *loaded->engine,
-      .name = nameOf(options),
-      .fingerprint = serve::systemFingerprint(loaded->engine->engine()),
+      .engine = engine,
+      .name = name,
+      .fingerprint = serve::systemFingerprint(engine.engine()),
       .created = std::chrono::duration_cast<std::chrono::seconds>(
                      std::chrono::system_clock::now().time_since_epoch())
                      .count(),
+      .observer = serve::observeAll({metrics, *recorder}),
       .requestTime = std::chrono::seconds(options.requestSeconds)});
   http::Routes routes;
   serve::addApiRoutes(routes, served);
+  routes.add({.method = "GET",
+              .path = "/metrics",
+              .handler = [metrics](const http::Request &, auto responder) {
+                responder->reply({.body = metrics->text(),
+                                  .contentType = "text/plain; version=0.0.4"});
+              }});
   (*server)->serve(std::move(routes));
-  announce(*loaded->engine, served->name, **server);
+  announce(engine, name, **server);
 
   waitForInterrupt();
   spdlog::info("finishing what is in progress");
   served->isDraining = true;
   if (!(*server)->drain(std::chrono::seconds(options.drainSeconds))) {
     // Who is still being answered is told that the answer ends here.
-    loaded->engine->stop();
+    engine.stop();
     (*server)->drain(std::chrono::seconds(1));
   }
   // Its threads use the engine.
@@ -211,6 +249,13 @@ void tools::addServe(const CommandLine &line) {
                    "Seconds that answers get to end after SIGTERM")
       ->check(wholeNumber(0, 1 << 20))
       ->capture_default_str();
+  CLI::Option *record =
+      command->add_option("--record", options->record,
+                          "Append every answer to this file, for lathe replay");
+  command
+      ->add_flag("--record-text", options->isTextRecorded,
+                 "Record prompts and answers as text, too")
+      ->needs(record);
   options->open.addTo(*command);
-  line.onGiven(command, [options] { return serve(*options); });
+  line.onGiven(command, [options] { return runServer(*options); });
 }
