@@ -12,7 +12,7 @@ export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file
 BUILD_PACKAGES=(cmake ninja-build ccache pkg-config
   clang-19 lld-19 llvm-19-dev libmlir-19-dev mlir-19-tools libclang-19-dev
   liblld-19-dev libcli11-dev libexpected-dev libflatbuffers-dev
-  flatbuffers-compiler-dev flatbuffers-compiler libfmt-dev libpcre2-dev
+  flatbuffers-compiler-dev flatbuffers-compiler libboost1.81-dev libfmt-dev libpcre2-dev
   libspdlog-dev libssl-dev libutf8proc-dev libzstd-dev nlohmann-json3-dev
   prometheus-cpp-dev python3 python3-pip unzip)
 TEST_PACKAGES=(clang-format-19 clang-tidy-19 libbenchmark-dev libgmock-dev

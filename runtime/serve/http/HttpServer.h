@@ -1,5 +1,20 @@
 /// \file
 /// An HTTP/1.1 server: sockets, limits, keys.
+///
+/// What it makes of the wire:
+/// - HTTP/1.1 and 1.0 with keep-alive; pipelined requests are answered one
+/// after
+///   the other. Streams are chunked, to HTTP/1.0 they end with the connection.
+/// - Paths are percent-decoded once and matched as a whole; an escape that is
+///   malformed or stands for a slash or a control character is a 400, and dot
+///   segments mean nothing. "http://host/path" counts as "/path".
+/// - Headers are judged before the body is read. An answer given before that
+///   closes the connection.
+/// - A client that closes its side of the connection, if only the sending half,
+///   before its answer is given has gone away (as nginx sees it).
+/// - Whoever has no key learns nothing but that: every path that is not open
+///   answers 401, also those that do not exist.
+/// - Each answer carries an x-request-id; no CORS headers are sent.
 #ifndef LATHE_RUNTIME_SERVE_HTTP_HTTPSERVER_H
 #define LATHE_RUNTIME_SERVE_HTTP_HTTPSERVER_H
 
@@ -53,7 +68,8 @@ public:
   /// and what to do.
   static Result<std::unique_ptr<HttpServer>> listen(HttpOptions options);
 
-  /// Closes everything at once.
+  /// Closes everything at once; answers in progress lose their client. Waits
+  /// for handlers that are running, so it must not be called from one.
   virtual ~HttpServer() = default;
 
   virtual u16 port() const = 0;
@@ -64,8 +80,8 @@ public:
   virtual void serve(Routes routes) = 0;
 
   /// Takes no further connections, and closes each one after the answer in
-  /// progress. Returns when all are closed or `most` has passed; true: all
-  /// are closed.
+  /// progress; idle ones at once. Returns when all are closed or `most` has
+  /// passed; true: all are closed. May be called again, not from a handler.
   virtual bool drain(std::chrono::milliseconds most) = 0;
 };
 
