@@ -153,15 +153,14 @@ private:
     return limit.budget.check(needs.of(limit), what, advice);
   }
 
-  /// Pages for as many sequences of the context as possible, at most
-  /// `requests`, not less than `floor`: for `share` pages of the group that
-  /// takes most.
+  /// Pages for `share` / `shares` sequences that each hold `one`, but not less
+  /// than `floor`.
   std::vector<u32> pagesAt(u64 share, std::span<const u32> one,
                            std::span<const u32> floor, u64 shares) const {
     std::vector<u32> pages(one.size());
     for (size_t group = 0; group < one.size(); ++group) {
-      u64 count = share / shares * one[group] +
-                  (share % shares * one[group] + shares - 1) / shares;
+      u64 count = share / shares * one[group] + // no overflow so
+                  share % shares * one[group] / shares;
       pages[group] =
           u32(std::min<u64>(std::max<u64>(count, floor[group]), mostPages));
     }

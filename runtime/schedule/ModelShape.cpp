@@ -37,13 +37,6 @@ u64 inputBytes(u64 count, bool quantized) {
 
 } // namespace
 
-u32 ModelShape::layers() const {
-  u32 sum = 0;
-  for (const LayerKind &kind : kinds)
-    sum += kind.layers;
-  return sum;
-}
-
 std::span<const std::string_view> kvDtypes() { return dtypes; }
 
 u64 kvHeadBytes(std::string_view dtype, u32 headDim) {

@@ -26,15 +26,15 @@ struct LayerKind {
 struct ModelShape {
   std::string name = {};
   std::string architecture = {}; ///< "llama"
+  u32 layers = 0;
   u32 vocab = 0, hidden = 0, feedForward = 0;
   u32 context = 0; ///< Positions that it was trained for.
+  /// Of all layers; empty if there is no KV cache.
   std::vector<LayerKind> kinds = {};
   u64 parameters = 0;
   /// Those of a table of which a token reads one row, not all: embeddings that
   /// are not the head's, too.
   u64 gatheredParameters = 0;
-
-  u32 layers() const;
 };
 
 /// How many KV heads the query heads of a layer share.

@@ -72,7 +72,11 @@ public:
     return has(key) ? &object.at(key) : nullptr;
   }
 
-  const std::optional<Error> &error() const { return first; }
+  Result<void> check() const {
+    if (first)
+      return tl::unexpected(*first);
+    return {};
+  }
 
 private:
   void keep(fmt::format_string<const char *&> message, const char *key) {
@@ -155,8 +159,8 @@ Result<ModelSizes> read(const json &document) {
   if (type.empty())
     type = outer.text("model_type");
   for (const Keys *each : {&keys, &outer})
-    if (each->error())
-      return tl::unexpected(*each->error());
+    if (auto valid = each->check(); !valid)
+      return failFrom(valid);
   if (type.empty())
     return fail(ErrorKind::InvalidInput,
                 "key 'model_type' is missing; is this a model's config.json?");
@@ -173,8 +177,8 @@ Result<ModelSizes> read(const json &document) {
   auto bits =
       bitsOf(keys.has("torch_dtype") || keys.has("dtype") ? keys : outer);
   for (const Keys *each : {&keys, &outer})
-    if (each->error())
-      return tl::unexpected(*each->error());
+    if (auto valid = each->check(); !valid)
+      return failFrom(valid);
   if (!bits)
     return failFrom(bits);
   auto shape = model.shape();

@@ -66,6 +66,7 @@ runtime::Result<ModelShape> Decoder::shape() const {
     layer += 2 * headDim;
   ModelShape shape{.name = name,
                    .architecture = std::string(family->name),
+                   .layers = u32(layers),
                    .vocab = u32(vocab),
                    .hidden = u32(hidden),
                    .feedForward = u32(feedForward),

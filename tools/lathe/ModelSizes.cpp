@@ -123,6 +123,7 @@ ModelSizes tools::sizesOfEngine(const runtime::Engine &engine) {
   ModelSizes sizes;
   sizes.shape.name = viewOf(model.name());
   sizes.shape.architecture = viewOf(model.architecture());
+  sizes.shape.layers = model.layers();
   sizes.shape.vocab = model.vocab();
   sizes.shape.hidden = model.hidden();
   sizes.shape.context = model.context();

@@ -5,6 +5,7 @@
 #include "runtime/device/MachineLimits.h"
 #include "runtime/engine/Validate.h"
 #include "runtime/schedule/LoadedEngine.h"
+#include "runtime/schedule/ServingEngine.h"
 #include "tools/lathe/Checks.h"
 #include "tools/lathe/Command.h"
 #include "tools/lathe/CompilerLibrary.h"
@@ -42,7 +43,10 @@ struct Options {
   std::string preset;
   std::string device;
   u64 memory = 0;
-  runtime::MemoryWishes wishes = {.requests = 16};
+  /// Those of a server that is not told otherwise.
+  runtime::MemoryWishes wishes = {
+      .requests = runtime::ServingOptions().maxRunning,
+      .stepRows = runtime::ServingOptions().stepRows};
   std::string kvDtype;
   std::string weights = asIs;
   u32 threads = 0;

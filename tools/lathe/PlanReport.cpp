@@ -67,7 +67,7 @@ void printModel(const PlanReport &report) {
                   f64(shape.parameters) / (large ? 1e9 : 1e6),
                   large ? "G" : "M"));
   row("shape", fmt::format("{}, hidden {}, vocabulary {}, context {}",
-                           counted(shape.layers(), "layer"), shape.hidden,
+                           counted(shape.layers, "layer"), shape.hidden,
                            shape.vocab, shape.context));
   for (const LayerKind &kind : shape.kinds)
     row(&kind == &shape.kinds.front() ? "attention" : "",
@@ -166,8 +166,7 @@ Json sharings(const PlanReport &report, u64 tokens) {
           {"mqa", bytes(HeadSharing::Mqa)}};
 }
 
-Json planJson(const PlanReport &report) {
-  const MemoryPlan &plan = *report.plan;
+Json planJson(const MemoryPlan &plan, bool exactArena) {
   Json groups = Json::array(), requests = Json::array();
   for (size_t group = 0; group < plan.groups.size(); ++group)
     groups.push_back({{"window", plan.groups[group].window},
@@ -182,7 +181,7 @@ Json planJson(const PlanReport &report) {
           {"step_rows", plan.stepRows},
           {"weight_bytes", plan.weightBytes},
           {"arena_bytes", plan.arenaBytes},
-          {"arena_is_exact", report.exactArena},
+          {"arena_is_exact", exactArena},
           {"kv_bytes", plan.kvBytes},
           {"total_bytes", plan.totalBytes()},
           {"kv_tokens", plan.kvTokens()},
@@ -241,7 +240,7 @@ Json PlanReport::json() const {
           {"name", shape.name},
           {"architecture", shape.architecture},
           {"parameters", shape.parameters},
-          {"layers", shape.layers()},
+          {"layers", shape.layers},
           {"hidden", shape.hidden},
           {"vocab", shape.vocab},
           {"context", shape.context},
@@ -255,7 +254,7 @@ Json PlanReport::json() const {
           {"memory", memoryName},
           {"fits", plan.has_value()},
           {"misfit", misfit},
-          {"plan", plan ? planJson(*this) : Json()},
+          {"plan", plan ? planJson(*plan, exactArena) : Json()},
           {"weights_planned", precision},
           {"weight_bytes_per_token", weightBytesRead},
           {"bandwidth", limits}};

@@ -46,9 +46,7 @@ class PlanTest(CliTest):
     def config(self, name="config.json", **changes):
         path = self.home / name
         values = {**TINY, **changes}
-        path.write_text(
-            json.dumps({k: v for k, v in values.items() if v is not None})
-        )
+        path.write_text(json.dumps({k: v for k, v in values.items() if v is not None}))
         return path
 
 
@@ -56,8 +54,15 @@ class Presets(PlanTest):
     def test_llama_2_70b(self):
         # 10.74 GB where each query head has keys of its own, not the often
         # quoted 5.2 GB, which counts keys and no values.
-        plan = self.json("plan", "--preset", "llama-2-70b", "--device", "a100-80g",
-                         "--weights", "int4")
+        plan = self.json(
+            "plan",
+            "--preset",
+            "llama-2-70b",
+            "--device",
+            "a100-80g",
+            "--weights",
+            "int4",
+        )
         gigabytes = {k: v / 1e9 for k, v in plan["kv"]["bytes"].items()}
         self.assertEqual(plan["kv"]["tokens"], 4096)
         self.assertAlmostEqual(gigabytes["mha"], 10.74, places=2)
@@ -96,9 +101,7 @@ class Presets(PlanTest):
         )
         layer = 2 * 256 * 2
         self.assertEqual(plan["kv"]["bytes_per_token"]["as_is"], 26 * layer)
-        self.assertEqual(
-            plan["kv"]["bytes"]["as_is"], layer * (22 * 512 + 4 * 32768)
-        )
+        self.assertEqual(plan["kv"]["bytes"]["as_is"], layer * (22 * 512 + 4 * 32768))
         local, full = plan["plan"]["kv_groups"]
         self.assertEqual(full["pages"], 16 * 32768 // 16)
         self.assertLess(local["pages"], full["pages"] / 20)
@@ -128,8 +131,13 @@ class Presets(PlanTest):
         self.assertLess(time.monotonic() - start, 1)
 
     def test_unknown(self):
-        self.fails(1, "'llama-9' ?; known are .*llama-2-70b, .*smollm2", "plan",
-                   "--preset", "llama-9")
+        self.fails(
+            1,
+            "'llama-9' ?; known are .*llama-2-70b, .*smollm2",
+            "plan",
+            "--preset",
+            "llama-9",
+        )
 
 
 class Memory(PlanTest):
@@ -146,12 +154,30 @@ class Memory(PlanTest):
             self.assertIsNone(plan["plan"])
             self.assertIn("needs", plan["misfit"])
         self.fails(
-            1, "lower --chunk or raise --memory", "plan", "--preset", "smollm2-135m",
-            "--weights", "int4", "--memory", "90M", "--chunk", "4096",
+            1,
+            "lower --chunk or raise --memory",
+            "plan",
+            "--preset",
+            "smollm2-135m",
+            "--weights",
+            "int4",
+            "--memory",
+            "90M",
+            "--chunk",
+            "4096",
         )
         self.fails(
-            1, "lower --context or raise --memory", "plan", "--preset", "smollm2-135m",
-            "--context", "8192", "--memory", "400M", "--chunk", "64",
+            1,
+            "lower --context or raise --memory",
+            "plan",
+            "--preset",
+            "smollm2-135m",
+            "--context",
+            "8192",
+            "--memory",
+            "400M",
+            "--chunk",
+            "64",
         )
 
     def test_context_is_lowered(self):
@@ -166,8 +192,9 @@ class Memory(PlanTest):
 
     def test_more_requests_share_the_memory(self):
         settled = [
-            self.json("plan", "--preset", "llama-3-8b", "--memory", "24G",
-                      "--requests", count)["plan"]
+            self.json(
+                "plan", "--preset", "llama-3-8b", "--memory", "24G", "--requests", count
+            )["plan"]
             for count in (1, 2, 100)
         ]
         self.assertEqual(settled[0]["kv_tokens"], 8192)
@@ -179,21 +206,32 @@ class Memory(PlanTest):
 
     def test_units(self):
         for text, available in (
-            ("8G", 8e9), ("8GB", 8e9), ("8Gi", 8 << 30), ("1.5T", 1.5e12),
+            ("8G", 8e9),
+            ("8GB", 8e9),
+            ("8Gi", 8 << 30),
+            ("1.5T", 1.5e12),
             ("3000000000", 3e9),
         ):
             with self.subTest(text):
                 plan = self.json("plan", "--preset", "smollm2-135m", "--memory", text)
                 plan = plan["plan"]
                 self.assertEqual(
-                    plan["kv_available_bytes"] + plan["arena_bytes"]
+                    plan["kv_available_bytes"]
+                    + plan["arena_bytes"]
                     + plan["weight_bytes"],
                     available,
                 )
         for text in ("", "G", "-1G", "8X", "0", "8GG", "nan", "1e99", "inf"):
             with self.subTest(text):
-                self.fails(2, "--memory: takes a number of bytes", "plan", "--preset",
-                           "smollm2-135m", "--memory", text)
+                self.fails(
+                    2,
+                    "--memory: takes a number of bytes",
+                    "plan",
+                    "--preset",
+                    "smollm2-135m",
+                    "--memory",
+                    text,
+                )
 
     def test_this_machine(self):
         plan = self.json("plan", "--preset", "smollm2-135m")
@@ -233,9 +271,7 @@ class Files(PlanTest):
         self.assertFalse(estimated["plan"]["arena_is_exact"])
         for key in ("attention", "kv", "parameters"):
             self.assertEqual(estimated[key], exact[key], key)
-        self.assertEqual(
-            estimated["plan"]["kv_groups"], exact["plan"]["kv_groups"]
-        )
+        self.assertEqual(estimated["plan"]["kv_groups"], exact["plan"]["kv_groups"])
         ratio = estimated["plan"]["arena_bytes"] / exact["plan"]["arena_bytes"]
         self.assertAlmostEqual(ratio, 1, delta=0.1)
 
@@ -248,6 +284,22 @@ class Files(PlanTest):
         self.assertFalse(plan["plan"]["arena_is_exact"])
         exact = self.json("plan", "tiny.gguf", "--memory", "1G")
         self.assertEqual(plan["plan"]["kv_groups"], exact["plan"]["kv_groups"])
+
+    def test_engine_without_a_cache(self):
+        write_tiny_model(self.home / "tiny.gguf")
+        self.done(
+            "compile",
+            "tiny.gguf",
+            "-o",
+            "bare.lathe",
+            "--disable-pass",
+            "kv-cache-layout",
+        )
+        plan = self.json("plan", "bare.lathe", "--memory", "1G")
+        self.assertEqual((plan["layers"], plan["attention"]), (2, []))
+        self.assertEqual(plan["plan"]["kv_bytes"], 0)
+        self.assertEqual(plan["plan"]["step_rows"], 512)
+        self.assertIn("none: each step", self.done("plan", "bare.lathe"))
 
     def test_other_precisions_of_a_file(self):
         write_tiny_model(self.home / "tiny.gguf")
@@ -285,13 +337,21 @@ class Files(PlanTest):
 class Configs(PlanTest):
     def test_missing_and_wrong_keys_are_named(self):
         for key in (
-            "num_hidden_layers", "hidden_size", "intermediate_size",
-            "num_attention_heads", "vocab_size", "max_position_embeddings",
+            "num_hidden_layers",
+            "hidden_size",
+            "intermediate_size",
+            "num_attention_heads",
+            "vocab_size",
+            "max_position_embeddings",
             "model_type",
         ):
             with self.subTest(key):
-                self.fails(1, f"config.json: key '{key}' is missing", "plan",
-                           self.config(**{key: None}))
+                self.fails(
+                    1,
+                    f"config.json: key '{key}' is missing",
+                    "plan",
+                    self.config(**{key: None}),
+                )
         for key, value, told in (
             ("hidden_size", "64", "key 'hidden_size' is not a whole number"),
             ("hidden_size", -64, "key 'hidden_size' is not a whole number"),
@@ -300,8 +360,12 @@ class Configs(PlanTest):
             ("num_key_value_heads", 3, "no multiple of num_key_value_heads, 3"),
             ("num_key_value_heads", 8, "num_key_value_heads is 8"),
             ("tie_word_embeddings", 1, "'tie_word_embeddings' is neither true nor"),
-            ("model_type", "mamba", "architecture 'mamba' is not known; known are "
-             "gemma3, llama, mistral, qwen2, qwen3"),
+            (
+                "model_type",
+                "mamba",
+                "architecture 'mamba' is not known; known are "
+                "gemma3, llama, mistral, qwen2, qwen3",
+            ),
             ("model_type", 7, "key 'model_type' is not a string"),
             ("quantization_config", {"bits": 3}, "--weights"),
         ):
@@ -310,20 +374,30 @@ class Configs(PlanTest):
 
     def test_files_that_are_none(self):
         for name, text in (
-            ("list.json", "[1, 2]"), ("cut.json", '{"model_type": "lla'),
-            ("deep.json", "[" * 100000), ("text.json", "hello"),
+            ("list.json", "[1, 2]"),
+            ("cut.json", '{"model_type": "lla'),
+            ("deep.json", "[" * 100000),
+            ("text.json", "hello"),
         ):
             with self.subTest(name):
                 (self.home / name).write_text(text)
-                self.fails(1, f"{name}: neither a GGUF model nor an engine nor a "
-                           "config.json", "plan", name)
+                self.fails(
+                    1,
+                    f"{name}: neither a GGUF model nor an engine nor a " "config.json",
+                    "plan",
+                    name,
+                )
         self.fails(1, "none.json", "plan", "none.json")
 
     def test_defaults(self):
         plan = self.json(
             "plan",
-            self.config(num_key_value_heads=None, head_dim=None, torch_dtype="float32",
-                        quantization_config=None),
+            self.config(
+                num_key_value_heads=None,
+                head_dim=None,
+                torch_dtype="float32",
+                quantization_config=None,
+            ),
         )
         (layers,) = plan["attention"]
         self.assertEqual(layers["sharing"], "MHA")
@@ -341,8 +415,7 @@ class Configs(PlanTest):
         self.assertEqual(windows(**qwen, use_sliding_window=True), [(3, 64), (9, 0)])
         gemma = {"model_type": "gemma3_text", "sliding_window": 64}
         self.assertEqual(windows(**gemma), [(10, 64), (2, 0)])
-        self.assertEqual(windows(**gemma, sliding_window_pattern=4),
-                         [(9, 64), (3, 0)])
+        self.assertEqual(windows(**gemma, sliding_window_pattern=4), [(9, 64), (3, 0)])
         types = ["sliding_attention", "full_attention"] * 6
         self.assertEqual(windows(**gemma, layer_types=types), [(6, 64), (6, 0)])
 
@@ -350,16 +423,22 @@ class Configs(PlanTest):
         # gemma-3-4b-it's config.json: what it leaves out is what transformers
         # assumes.
         path = self.home / "config.json"
-        path.write_text(json.dumps({
-            "model_type": "gemma3",
-            "text_config": {
-                "model_type": "gemma3_text", "hidden_size": 2560,
-                "intermediate_size": 10240, "num_hidden_layers": 34,
-                "sliding_window": 1024,
-            },
-            "torch_dtype": "bfloat16",
-            "vision_config": {"hidden_size": 1152},
-        }))
+        path.write_text(
+            json.dumps(
+                {
+                    "model_type": "gemma3",
+                    "text_config": {
+                        "model_type": "gemma3_text",
+                        "hidden_size": 2560,
+                        "intermediate_size": 10240,
+                        "num_hidden_layers": 34,
+                        "sliding_window": 1024,
+                    },
+                    "torch_dtype": "bfloat16",
+                    "vision_config": {"hidden_size": 1152},
+                }
+            )
+        )
         of_config = self.json("plan", path, "--memory", "80G")
         of_preset = self.json("plan", "--preset", "gemma-3-4b", "--memory", "80G")
         for key in ("parameters", "attention", "kv", "weights", "plan"):
@@ -372,8 +451,14 @@ class Usage(PlanTest):
         for told, *arguments in (
             ("MODEL or --preset is required", "plan"),
             ("exclude each other", *preset, "model.gguf"),
-            ("--device excludes --memory|--memory excludes --device", *preset,
-             "--device", "h100", "--memory", "8G"),
+            (
+                "--device excludes --memory|--memory excludes --device",
+                *preset,
+                "--device",
+                "h100",
+                "--memory",
+                "8G",
+            ),
             ("--device", *preset, "--device", "h900"),
             ("--kv-dtype", *preset, "--kv-dtype", "f8"),
             ("--weights", *preset, "--weights", "int3"),
@@ -382,5 +467,10 @@ class Usage(PlanTest):
         ):
             with self.subTest(arguments):
                 self.fails(2, told, *arguments)
-        self.fails(1, "a context of 9000 tokens was asked for; .* 8192; lower "
-                   "--context", *preset, "--context", "9000")
+        self.fails(
+            1,
+            "a context of 9000 tokens was asked for; .* 8192; lower " "--context",
+            *preset,
+            "--context",
+            "9000",
+        )

@@ -207,6 +207,15 @@ TEST(MemoryPlan, WishesOutOfRangeAreErrors) {
   EXPECT_EQ(kindOf({.stepRows = 0}), ErrorKind::InvalidInput);
 }
 
+TEST(MemoryPlan, AStepHasARowForEachRequest) {
+  auto rowsOf = [](MemoryWishes wishes) {
+    return settle(fakeProgram({0}, 256), wishes, 1 << 30).value().stepRows;
+  };
+  EXPECT_EQ(rowsOf({.requests = 300, .stepRows = 200}), 300u);
+  EXPECT_EQ(rowsOf({.requests = 2, .stepRows = 200}), 200u);
+  EXPECT_EQ(rowsOf({.context = 5, .requests = 2, .stepRows = 200}), 10u);
+}
+
 TEST(MemoryPlan, WithoutACacheAStepIsOneSequence) {
   auto plan =
       settle(fakeProgram({0}, 300, false), {.requests = 4}, 1 << 30).value();
