@@ -30,14 +30,17 @@ namespace lathe::runtime::http {
 
 /// What a client may take up. Beyond, it gets the status that is named.
 struct HttpLimits {
-  u64 bodyBytes = u64(16) << 20;       ///< 413
-  u32 headerBytes = 16 << 10;          ///< 431
-  u32 connections = 1024;              ///< 503, and closed.
-  std::chrono::seconds headerTime{10}; ///< 408
-  std::chrono::seconds bodyTime{60};   ///< 408
-  std::chrono::seconds idleTime{75};   ///< Between requests; closed.
-  std::chrono::seconds writeTime{60};  ///< Without progress; closed.
-  u64 unsentBytes = u64(4) << 20;      ///< Of a stream; closed.
+  u64 bodyBytes = u64(16) << 20; ///< 413
+  u32 headerBytes = 16 << 10;    ///< 431
+  u32 connections = 1024;        ///< 503, and closed.
+  /// 408; closed without a word if not one byte has come.
+  std::chrono::milliseconds headerTime = std::chrono::seconds(10);
+  std::chrono::milliseconds bodyTime = std::chrono::seconds(60); ///< 408
+  /// Between requests; closed.
+  std::chrono::milliseconds idleTime = std::chrono::seconds(75);
+  /// Without progress; closed.
+  std::chrono::milliseconds writeTime = std::chrono::seconds(60);
+  u64 unsentBytes = u64(4) << 20; ///< Of a stream; closed.
 };
 
 /// A finished request, for logs.
