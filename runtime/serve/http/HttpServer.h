@@ -11,7 +11,8 @@
 /// - Headers are judged before the body is read. An answer given before that
 ///   closes the connection.
 /// - A client that closes its side of the connection, if only the sending half,
-///   before its answer is given has gone away (as nginx sees it).
+///   before its answer is given has gone away (as nginx sees it). This shows at
+///   once, unless more was sent ahead than the kernel holds (above 64 KiB).
 /// - Whoever has no key learns nothing but that: every path that is not open
 ///   answers 401, also those that do not exist.
 /// - Each answer carries an x-request-id; no CORS headers are sent.

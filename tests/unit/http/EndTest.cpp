@@ -48,7 +48,7 @@ TEST(HttpEnd, DrainingFinishesWhatIsBeingAnswered) {
   EXPECT_TRUE(whole.isClosed(500ms));
   second->write("last");
   second->finish();
-  EXPECT_EQ(stream.receiveSome(), "4\r\nlast\r\n");
+  EXPECT_TRUE(stream.receiveSome().starts_with("4\r\nlast\r\n"));
   answer = sending.ask("lo HTTP/1.1\r\nHost: h\r\n\r\n");
   EXPECT_EQ(answer.body, "hello");
   EXPECT_EQ(answer.header("connection"), "close");
@@ -64,6 +64,7 @@ TEST(HttpEnd, DestructionClosesAllAndFreesEverything) {
   size_t files = entries("/proc/self/fd"), threads = entries("/proc/self/task");
   for (int turn = 0; turn < 5; ++turn) {
     std::vector<std::unique_ptr<Client>> clients;
+    std::vector<std::shared_ptr<http::Responder>> left;
     auto server = std::make_unique<TestServer>(http::HttpOptions{.threads = 2});
     for (int i = 0; i < 20; ++i)
       clients.push_back(std::make_unique<Client>(server->port()));
@@ -71,8 +72,8 @@ TEST(HttpEnd, DestructionClosesAllAndFreesEverything) {
       clients[i]->ask(get("/hello"));
     for (int i = 5; i < 10; ++i) {
       clients[i]->send(get("/hold"));
-      left = server->held();
-      left->startStream("text/plain");
+      left.push_back(server->held());
+      left.back()->startStream("text/plain");
     }
     clients[10]->send("GET /");
     auto began = Clock::now();
@@ -82,9 +83,9 @@ TEST(HttpEnd, DestructionClosesAllAndFreesEverything) {
     for (auto &client : clients)
       EXPECT_TRUE(client->isClosed(500ms));
     // A responder may outlive its server.
-    left->write("dropped");
+    left.back()->write("dropped");
     u32 gone = 0;
-    left->onGone([&] { ++gone; });
+    left.back()->onGone([&] { ++gone; });
     EXPECT_EQ(gone, 1u);
   }
   EXPECT_EQ(entries("/proc/self/fd"), files);
