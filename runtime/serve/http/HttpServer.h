@@ -11,7 +11,8 @@
 /// - Headers are judged before the body is read. An answer given before that
 ///   closes the connection.
 /// - A client that closes its side of the connection, if only the sending half,
-///   before its answer is given has gone away (as nginx sees it).
+///   before its answer is given has gone away (as nginx sees it). This shows at
+///   once, unless more was sent ahead than the kernel holds (above 64 KiB).
 /// - Whoever has no key learns nothing but that: every path that is not open
 ///   answers 401, also those that do not exist.
 /// - Each answer carries an x-request-id; no CORS headers are sent.
@@ -30,14 +31,17 @@ namespace lathe::runtime::http {
 
 /// What a client may take up. Beyond, it gets the status that is named.
 struct HttpLimits {
-  u64 bodyBytes = u64(16) << 20;       ///< 413
-  u32 headerBytes = 16 << 10;          ///< 431
-  u32 connections = 1024;              ///< 503, and closed.
-  std::chrono::seconds headerTime{10}; ///< 408
-  std::chrono::seconds bodyTime{60};   ///< 408
-  std::chrono::seconds idleTime{75};   ///< Between requests; closed.
-  std::chrono::seconds writeTime{60};  ///< Without progress; closed.
-  u64 unsentBytes = u64(4) << 20;      ///< Of a stream; closed.
+  u64 bodyBytes = u64(16) << 20; ///< 413
+  u32 headerBytes = 16 << 10;    ///< 431
+  u32 connections = 1024;        ///< 503, and closed.
+  /// 408; closed without a word if not one byte has come.
+  std::chrono::milliseconds headerTime = std::chrono::seconds(10);
+  std::chrono::milliseconds bodyTime = std::chrono::seconds(60); ///< 408
+  /// Between requests; closed.
+  std::chrono::milliseconds idleTime = std::chrono::seconds(75);
+  /// Without progress; closed.
+  std::chrono::milliseconds writeTime = std::chrono::seconds(60);
+  u64 unsentBytes = u64(4) << 20; ///< Of a stream; closed.
 };
 
 /// A finished request, for logs.

@@ -1,22 +1,11 @@
 // What requests look like on the wire, and what the server makes of them.
+#include "tests/unit/http/Errors.h"
 #include "tests/unit/http/TestServer.h"
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
+#include <thread>
 
 namespace lathe::tests {
-
-/// Every error is {"error":{"message","type","param","code"}}.
-static void expectError(const Answer &answer, u32 status) {
-  EXPECT_EQ(answer.status, status) << answer.body;
-  auto json = nlohmann::json::parse(answer.body, nullptr, false);
-  ASSERT_TRUE(json.is_object() && json.contains("error")) << answer.body;
-  for (const char *key : {"message", "type", "param", "code"})
-    EXPECT_TRUE(json["error"].contains(key)) << key;
-  EXPECT_EQ(answer.header("content-type"), "application/json");
-  EXPECT_EQ(answer.header("server"), "lathe");
-  EXPECT_FALSE(answer.header("x-request-id").empty());
-}
 
 TEST(HttpRequests, KeepAliveAnswersOneAfterTheOther) {
   TestServer server;

@@ -37,14 +37,16 @@ public:
   std::vector<std::string> log() const;
   bool waitForLog(size_t lines) const;
 
-  std::unique_ptr<http::HttpServer> server;
-
 private:
   mutable std::mutex mutex;
   mutable std::condition_variable changed;
   std::vector<std::shared_ptr<http::Responder>> waiting;
   u32 goneCount = 0;
   std::vector<std::string> lines;
+
+public:
+  /// Goes first: its threads use the others.
+  std::unique_ptr<http::HttpServer> server;
 };
 
 http::Routes testRoutes(http::Handler hold);
