@@ -1,21 +1,12 @@
 #include "runtime/serve/ollama/OllamaFormat.h"
 #include "runtime/serve/Json.h"
 #include "runtime/serve/TokenJson.h"
+#include "runtime/serve/UtcTime.h"
 
 #include <chrono>
-#include <ctime>
 #include <iterator>
 
 namespace lathe::runtime::serve {
-
-std::string ollamaTime(i64 seconds) {
-  auto time = time_t(seconds);
-  std::tm parts{};
-  gmtime_r(&time, &parts);
-  char text[32];
-  size_t size = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return {text, size};
-}
 
 http::Reply ollamaError(const ApiError &error) {
   std::string body = "{\"error\":";
@@ -26,11 +17,10 @@ http::Reply ollamaError(const ApiError &error) {
 
 OllamaFormat::OllamaFormat(const ServedModel &model, bool isChat, bool logProbs)
     : tokenizer(model.model->tokenizer()), isChat(isChat), logProbs(logProbs) {
-  i64 now = std::chrono::system_clock::now().time_since_epoch() /
-            std::chrono::seconds(1);
   head = "{\"model\":";
   appendString(head, model.name);
-  head += fmt::format(R"(,"created_at":"{}",)", ollamaTime(now));
+  head += fmt::format(R"(,"created_at":"{}",)",
+                      utcTime(std::chrono::system_clock::now()));
   head +=
       isChat ? R"("message":{"role":"assistant","content":)" : R"("response":)";
 }

@@ -10,9 +10,6 @@
 
 namespace lathe::runtime::serve {
 
-/// A time as Ollama writes it (RFC 3339), seconds since 1970.
-std::string ollamaTime(i64 seconds);
-
 /// /api/chat, or /api/generate
 class OllamaFormat final : public Format {
 public:

@@ -1,7 +1,9 @@
 #include "runtime/serve/Endpoints.h"
 #include "runtime/serve/Exchange.h"
+#include "runtime/serve/Fingerprint.h"
 #include "runtime/serve/Json.h"
 #include "runtime/serve/Parameters.h"
+#include "runtime/serve/UtcTime.h"
 #include "runtime/serve/ollama/OllamaFormat.h"
 #include "runtime/serve/ollama/OllamaRequest.h"
 
@@ -52,16 +54,17 @@ static Ordered detailsOf(const ServedModel &model) {
           {"quantization_level", weightFormat(manifest)}};
 }
 
+static std::string createdAt(const ServedModel &model) {
+  return utcTime(std::chrono::system_clock::from_time_t(model.created));
+}
+
 static Ordered describe(const ServedModel &model) {
   const auto &engine = model.engine.engine().engine();
-  const auto *sources = engine.manifest().sources();
   return {{"name", model.name},
           {"model", model.name},
-          {"modified_at", ollamaTime(model.created)},
+          {"modified_at", createdAt(model)},
           {"size", engine.fileBytes()},
-          {"digest", sources && sources->size() != 0
-                         ? sources->Get(0)->sha256()->str()
-                         : std::string()},
+          {"digest", engineHash(engine)},
           {"details", detailsOf(model)}};
 }
 
@@ -72,7 +75,7 @@ static Ordered showOf(const ServedModel &model) {
   return {{"modelfile", ""},
           {"parameters", ""},
           {"template", model.model->tokenizer().spec().chatTemplate},
-          {"modified_at", ollamaTime(model.created)},
+          {"modified_at", createdAt(model)},
           {"details", detailsOf(model)},
           {"model_info",
            {{"general.architecture", family},
