@@ -40,6 +40,10 @@ ApiResult<void> readParameters(const json &object,
   for (const auto &[key, value] : object.items()) {
     auto line = std::ranges::find(table, key, &Parameter<Target>::name);
     std::string name = where + key;
+    if (name.size() > 100)
+      return refuse({},
+                    fmt::format("unknown parameter {}", runtime::quoted(name)),
+                    "unknown_parameter");
     if (line == table.end())
       return refuse(name,
                     fmt::format("unknown parameter {}", runtime::quoted(name)),

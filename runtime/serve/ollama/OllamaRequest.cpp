@@ -87,7 +87,7 @@ Table sharedTable() {
       {"stream", flag(&R::stream)},
       {"keep_alive", readKeepAlive},
       {"logprobs", flag(&R::logProbs)},
-      {"top_logprobs", whole<u32>(&R::likeliest, 0, 20)},
+      {"top_logprobs", whole<u32>(&R::topLogProbs, 0, 20)},
       // Read by readShared().
       {"options",
        [](const json &value, R &) -> Complaint {
@@ -153,10 +153,9 @@ ApiResult<R> readShared(const json &body, const Table &table,
                   fmt::format("'options.num_ctx' is {}; this server has a "
                               "context of {}",
                               *request.context, model.engine.context()));
-  if (request.likeliest && !request.logProbs)
+  if (request.topLogProbs != 0 && !request.logProbs)
     return refuse("top_logprobs",
                   "'top_logprobs' is only allowed with 'logprobs'");
-  request.topLogProbs = request.likeliest.value_or(0);
   return request;
 }
 

@@ -21,7 +21,6 @@ struct OllamaRequest : Call {
   std::string prompt = {};           ///< Of plain generations.
   std::string system = {};
   bool raw = false; ///< The prompt is not put into the chat template.
-  std::optional<u32> likeliest = std::nullopt; ///< "top_logprobs"
   // Of the options:
   std::optional<i64> context = std::nullopt;
   i64 penaltyWindow = 64; ///< -1: all tokens; 0: none.

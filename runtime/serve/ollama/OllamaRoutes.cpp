@@ -133,7 +133,11 @@ void addOllamaRoutes(http::Routes &routes, const SharedModel &model) {
                 if (!shown)
                   return replyError(*model, request.id, request.path,
                                     *responder, shown.error(), ollamaError);
-                responder->reply({.body = shown->dump()});
+                // A model file may hold anything, and no exception may come of
+                // it.
+                responder->reply(
+                    {.body = shown->dump(-1, ' ', false,
+                                         json::error_handler_t::replace)});
               }});
 }
 

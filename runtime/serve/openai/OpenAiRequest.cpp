@@ -99,7 +99,7 @@ Table chatTable() {
       {"max_completion_tokens",
        whole<u32>(&R::maxCompletionTokens, 1, 1 << 30)},
       {"logprobs", flag(&R::logProbs)},
-      {"top_logprobs", whole<u32>(&R::chatTopLogProbs, 0, 20)},
+      {"top_logprobs", whole<u32>(&R::topLogProbs, 0, 20)},
       // They say who asks; the prefix cache finds what is alike by itself.
       {"safety_identifier", readRemark<R>},
       {"prompt_cache_key", readRemark<R>},
@@ -177,10 +177,9 @@ ApiResult<OpenAiRequest> readChat(const json &body, const ServedModel &model) {
                                   "say the same and must not differ");
     request->maxTokens = request->maxCompletionTokens;
   }
-  if (request->chatTopLogProbs && !request->logProbs)
+  if (request->topLogProbs != 0 && !request->logProbs)
     return refuse("top_logprobs",
                   "'top_logprobs' is only allowed with 'logprobs'");
-  request->topLogProbs = request->chatTopLogProbs.value_or(0);
   auto prompt = readMessages(request->messages, *model.model);
   if (!prompt)
     return tl::unexpected(prompt.error());

@@ -157,21 +157,20 @@ TEST_F(OpenAiTest, Models) {
 
 TEST_F(OpenAiTest, UnsupportedParametersAreNamed) {
   const char *path = "/v1/chat/completions";
-  for (const auto &[name, value] :
-       json{
-           {"tools", {{{"type", "function"}}}},
-           {"tool_choice", "required"},
-           {"response_format", {{"type", "json_object"}}},
-           {"functions", {{{"name", "f"}}}},
-           {"audio", {{"voice", "a"}}},
-           {"modalities", {"text", "audio"}},
-           {"store", true},
-           {"reasoning_effort", "low"},
-           {"service_tier", "priority"},
-           {"web_search_options", json::object()},
-           {"prediction", {{"type", "content"}}},
-       }
-           .items())
+  const std::vector<std::pair<std::string, json>> unsupported = {
+      {"tools", {{{"type", "function"}}}},
+      {"tool_choice", "required"},
+      {"response_format", {{"type", "json_object"}}},
+      {"functions", {{{"name", "f"}}}},
+      {"audio", {{"voice", "a"}}},
+      {"modalities", {"text", "audio"}},
+      {"store", true},
+      {"reasoning_effort", "low"},
+      {"service_tier", "priority"},
+      {"web_search_options", json::object()},
+      {"prediction", {{"type", "content"}}},
+  };
+  for (const auto &[name, value] : unsupported)
     refuses(path, {{"messages", user("x")}, {name, value}}, name,
             "unsupported_parameter");
   refuses("/v1/completions", {{"prompt", "x"}, {"suffix", "y"}}, "suffix",
@@ -192,30 +191,29 @@ TEST_F(OpenAiTest, UnsupportedParametersAreNamed) {
 }
 
 TEST_F(OpenAiTest, WrongValuesAreNamed) {
-  for (const auto &[name, value] :
-       json{
-           {"temperature", 2.5},
-           {"temperature", "1"},
-           {"top_p", -0.1},
-           {"n", 0},
-           {"n", 1.0},
-           {"seed", 0.5},
-           {"presence_penalty", 3},
-           {"frequency_penalty", true},
-           {"logit_bias", {{"x", 1}}},
-           {"logprobs", 21},
-           {"stream", 1},
-           {"min_p", 1},
-           {"top_k", -2},
-           {"repetition_penalty", 0},
-           {"stop_token_ids", {"a"}},
-           {"priority", 1001},
-           {"echo", "yes"},
-           {"best_of", 2},
-           {"stream_options", {{"include_usage", true}}},
-           {"user", 5},
-       }
-           .items())
+  const std::vector<std::pair<std::string, json>> wrong = {
+      {"temperature", 2.5},
+      {"temperature", "1"},
+      {"top_p", -0.1},
+      {"n", 0},
+      {"n", 1.0},
+      {"seed", 0.5},
+      {"presence_penalty", 3},
+      {"frequency_penalty", true},
+      {"logit_bias", {{"x", 1}}},
+      {"logprobs", 21},
+      {"stream", 1},
+      {"min_p", 1},
+      {"top_k", -2},
+      {"repetition_penalty", 0},
+      {"stop_token_ids", {"a"}},
+      {"priority", 1001},
+      {"echo", "yes"},
+      {"best_of", 2},
+      {"stream_options", {{"include_usage", true}}},
+      {"user", 5},
+  };
+  for (const auto &[name, value] : wrong)
     refuses("/v1/completions", {{"prompt", "x"}, {name, value}}, name,
             name == "best_of" ? "unsupported_parameter" : "invalid_value");
   refuses("/v1/chat/completions",
