@@ -30,14 +30,12 @@ TextModel::create(std::shared_ptr<const LoadedEngine> engine,
 }
 
 Result<void> TextModel::checkChat() const {
-  const std::string path = displayPath(loaded->engine().path());
   if (!chat)
     return fail(ErrorKind::Unsupported,
-                "{}: the model has no chat template; it can only complete a "
-                "plain prompt",
-                path);
+                "the model has no chat template; it can only complete a plain "
+                "prompt");
   if (!*chat)
-    return failFrom(*chat, path + ": the model's chat template");
+    return failFrom(*chat, "the model's chat template");
   return {};
 }
 

@@ -23,6 +23,7 @@ void replyError(const ServedModel &model, std::string_view callId,
 void addApiRoutes(http::Routes &routes,
                   std::shared_ptr<const ServedModel> model) {
   addOpenAiRoutes(routes, model);
+  addOllamaRoutes(routes, model);
   addTokenRoutes(routes, model);
   addProbeRoutes(routes, model);
 }

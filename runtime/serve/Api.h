@@ -21,7 +21,7 @@ struct ServedModel {
   /// Of the same engine. Must outlive all answers: it ends them when it is
   /// destroyed.
   ServingEngine &engine;
-  /// As clients call it.
+  /// As clients call it; valid UTF-8.
   std::string name;
   /// What answers' bits depend on: the engine's hash and the ISA layer.
   std::string fingerprint;

@@ -27,6 +27,9 @@ void addProbeRoutes(http::Routes &routes, const SharedModel &model);
 /// {"error":{"message","type","param","code"}}
 http::Reply openAiError(const ApiError &error);
 
+/// {"error":"…"}
+http::Reply ollamaError(const ApiError &error);
+
 /// Replies with an error, and tells the observer.
 void replyError(const ServedModel &model, std::string_view callId,
                 std::string_view endpoint, http::Responder &responder,

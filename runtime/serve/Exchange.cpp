@@ -197,6 +197,8 @@ std::optional<ApiError> Exchange::submitAll() {
                       "context_length_exceeded"};
     if (error.kind == ErrorKind::Exhausted)
       return ApiError{429, error.message, "queue_full"};
+    if (error.kind == ErrorKind::Environment)
+      return ApiError{503, error.message, "shutting_down"};
     return toApiError(error);
   }
   return std::nullopt;

@@ -40,6 +40,10 @@ ApiResult<void> readParameters(const json &object,
   for (const auto &[key, value] : object.items()) {
     auto line = std::ranges::find(table, key, &Parameter<Target>::name);
     std::string name = where + key;
+    if (name.size() > 100)
+      return refuse({},
+                    fmt::format("unknown parameter {}", runtime::quoted(name)),
+                    "unknown_parameter");
     if (line == table.end())
       return refuse(name,
                     fmt::format("unknown parameter {}", runtime::quoted(name)),
@@ -91,6 +95,29 @@ auto whole(Field field, i64 least, i64 most) {
     if (!given)
       return fmt::format("must be a whole number from {} to {}", least, most);
     std::invoke(field, target) = Value(*given);
+    return std::nullopt;
+  };
+}
+
+/// A share of probability to keep. 0 keeps the likeliest token alone, and so
+/// does the least number above it.
+template <typename Field> auto share(Field field) {
+  return [=](const json &value, auto &target) -> Complaint {
+    f64 given = value.is_number() ? value.get<f64>() : -1;
+    if (!(given >= 0 && given <= 1))
+      return "must be a number from 0 to 1";
+    std::invoke(field, target) = std::max(f32(given), 1e-30f);
+    return std::nullopt;
+  };
+}
+
+/// A count that is off at 0 and, as others write it, at -1.
+template <typename Field> auto countOrOff(Field field) {
+  return [=](const json &value, auto &target) -> Complaint {
+    auto given = wholeOf(value, -1, 1 << 30);
+    if (!given)
+      return "must be a whole number; -1 and 0 switch it off";
+    std::invoke(field, target) = *given < 0 ? 0 : u32(*given);
     return std::nullopt;
   };
 }

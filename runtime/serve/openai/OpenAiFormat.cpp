@@ -1,6 +1,5 @@
 #include "runtime/serve/openai/OpenAiFormat.h"
 #include "runtime/serve/Json.h"
-#include "runtime/text/Utf8.h"
 
 #include <chrono>
 #include <iterator>
@@ -94,12 +93,6 @@ void OpenAiFormat::close(std::string &out, const Usage &usage) {
 
 void OpenAiFormat::fail(std::string &out, const ApiError &error) {
   out += "data: " + openAiError(error).body + "\n\ndata: [DONE]\n\n";
-}
-
-std::string OpenAiFormat::textOf(i32 token) const {
-  std::string bytes(tokenizer.tokenBytes(token)), text;
-  moveValidUtf8(bytes, text, true);
-  return text;
 }
 
 } // namespace lathe::runtime::serve

@@ -37,9 +37,6 @@ protected:
   virtual void appendChoice(std::string &out, const Choice &choice) = 0;
   virtual void appendEmpty(std::string &out) = 0;
 
-  /// A token's text; the replacement character stands for half characters.
-  std::string textOf(i32 token) const;
-
   const Tokenizer tokenizer;
 
 private:
@@ -68,8 +65,7 @@ protected:
   void appendEmpty(std::string &out) override;
 
 private:
-  void appendEntries(std::string &out, std::span<const TokenEntry> entries);
-  void appendToken(std::string &out, i32 token, f64 logProb);
+  void appendLogProbs(std::string &out, std::span<const TokenEntry> entries);
 
   bool logProbs;
 };
@@ -93,7 +89,7 @@ protected:
 private:
   void appendEntries(std::string &out, std::span<const TokenEntry> entries);
   void appendTop(std::string &out, const TokenEntry &entry);
-  /// As textOf(), but tokens that are no characters differ from each other.
+  /// A token's text, or its bytes if they are no text.
   std::string nameOf(i32 token) const;
 
   bool logProbs;

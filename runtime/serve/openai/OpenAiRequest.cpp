@@ -45,23 +45,6 @@ Complaint readSeed(const json &value, OpenAiRequest &request) {
   return std::nullopt;
 }
 
-Complaint readTopK(const json &value, OpenAiRequest &request) {
-  auto given = wholeOf(value, -1, 1 << 30);
-  if (!given)
-    return "must be a whole number; -1 and 0 switch it off";
-  request.sampling.topK = *given < 0 ? 0 : u32(*given);
-  return std::nullopt;
-}
-
-Complaint readTopP(const json &value, OpenAiRequest &request) {
-  f64 given = value.is_number() ? value.get<f64>() : -1;
-  if (!(given >= 0 && given <= 1))
-    return "must be a number from 0 to 1";
-  // 0 keeps the likeliest token alone; so does the least number above it.
-  request.sampling.topP = std::max(f32(given), 1e-30f);
-  return std::nullopt;
-}
-
 Complaint readStreamOptions(const json &value, OpenAiRequest &request) {
   static const Table table = {
       {"include_usage", flag(&OpenAiRequest::includeUsage)},
@@ -86,7 +69,7 @@ Table sharedTable() {
       {"seed", readSeed},
       {"temperature",
        number(inside(&R::sampling, &SamplerOptions::temperature), 0, 2)},
-      {"top_p", readTopP},
+      {"top_p", share(inside(&R::sampling, &SamplerOptions::topP))},
       {"presence_penalty",
        number(inside(&R::sampling, &SamplerOptions::presencePenalty), -2, 2)},
       {"frequency_penalty",
@@ -95,7 +78,7 @@ Table sharedTable() {
       {"user", readRemark<R>},
       // vLLM's.
       {"min_p", number(inside(&R::sampling, &SamplerOptions::minP), 0, 0.9999)},
-      {"top_k", readTopK},
+      {"top_k", countOrOff(inside(&R::sampling, &SamplerOptions::topK))},
       {"repetition_penalty",
        number(inside(&R::sampling, &SamplerOptions::repetitionPenalty), 0.01,
               100)},
@@ -116,7 +99,7 @@ Table chatTable() {
       {"max_completion_tokens",
        whole<u32>(&R::maxCompletionTokens, 1, 1 << 30)},
       {"logprobs", flag(&R::logProbs)},
-      {"top_logprobs", whole<u32>(&R::chatTopLogProbs, 0, 20)},
+      {"top_logprobs", whole<u32>(&R::topLogProbs, 0, 20)},
       // They say who asks; the prefix cache finds what is alike by itself.
       {"safety_identifier", readRemark<R>},
       {"prompt_cache_key", readRemark<R>},
@@ -168,11 +151,12 @@ ApiResult<OpenAiRequest> readShared(const json &body, const Table &table,
   if (auto read = readParameters<OpenAiRequest>(body, table, request); !read)
     return tl::unexpected(read.error());
   if (!request.model.empty() && request.model != model.name)
-    return tl::unexpected(ApiError{
-        404,
-        fmt::format("the model {} is not served here; {} is",
-                    runtime::quoted(request.model), runtime::quoted(model.name)),
-        "model_not_found", "model"});
+    return tl::unexpected(
+        ApiError{404,
+                 fmt::format("the model {} is not served here; {} is",
+                             runtime::quoted(request.model),
+                             runtime::quoted(model.name)),
+                 "model_not_found", "model"});
   if (request.hasStreamOptions && !request.stream)
     return refuse("stream_options",
                   "'stream_options' is only allowed with 'stream'");
@@ -193,10 +177,9 @@ ApiResult<OpenAiRequest> readChat(const json &body, const ServedModel &model) {
                                   "say the same and must not differ");
     request->maxTokens = request->maxCompletionTokens;
   }
-  if (request->chatTopLogProbs && !request->logProbs)
+  if (request->topLogProbs != 0 && !request->logProbs)
     return refuse("top_logprobs",
                   "'top_logprobs' is only allowed with 'logprobs'");
-  request->topLogProbs = request->chatTopLogProbs.value_or(0);
   auto prompt = readMessages(request->messages, *model.model);
   if (!prompt)
     return tl::unexpected(prompt.error());

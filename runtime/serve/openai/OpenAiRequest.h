@@ -23,7 +23,6 @@ struct OpenAiRequest : Call {
   std::optional<u32> maxCompletionTokens = std::nullopt;
   std::optional<u32> bestOf = std::nullopt;
   std::optional<u32> completionLogProbs = std::nullopt;
-  std::optional<u32> chatTopLogProbs = std::nullopt;
   bool hasStreamOptions = false;
   bool includeUsage = false;
   bool parseSpecial = true; ///< A prompt's text may spell control tokens.

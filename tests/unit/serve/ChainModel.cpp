@@ -15,7 +15,7 @@ TokenizerSpec tests::chainTokenizer() {
   spec.addBos = true;
   spec.chatTemplate =
       "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}"
-      "<|im_end|>\n{% endfor %}<|im_start|>assistant\n";
+      "<|im_end|>\n{% endfor %}{{ '<|im_start|>assistant\n' }}";
   return spec;
 }
 

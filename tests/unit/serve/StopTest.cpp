@@ -4,6 +4,8 @@
 
 #include "tests/unit/serve/ServeFixture.h"
 
+#include <algorithm>
+
 using namespace lathe;
 using namespace lathe::tests;
 
@@ -75,6 +77,19 @@ TEST_F(StopTest, ControlTokensTextStops) {
 
 TEST_F(StopTest, IdsStop) {
   EXPECT_EQ(both({{"stop_token_ids", {'J'}}}).text(), "DEFGHI");
+}
+
+TEST_F(StopTest, AnyOfSeveralEndTokensEnds) {
+  ChainSpec spec{.tokenizer = chainTokenizer(),
+                 .followers = chain({"x", "a", "<|endoftext|>", "b"})};
+  const auto &tokens = spec.tokenizer.tokens;
+  spec.tokenizer.endIds.push_back(
+      i32(std::ranges::find(tokens, "<|endoftext|>") - tokens.begin()));
+  serve(spec);
+  Answer answer = both({});
+  EXPECT_EQ(answer.text(), "a");
+  EXPECT_EQ(answer.finish(), "stop");
+  EXPECT_EQ(both({{"ignore_eos", true}, {"max_tokens", 4}}).text(), "abb");
 }
 
 TEST_F(StopTest, IgnoredEndRunsOn) {

@@ -1,0 +1,108 @@
+"""What has broken other servers, against lathe serve: hostile bodies, prompts
+that do not fit, clients that go away."""
+
+import http.client
+import json
+import socket
+import time
+import urllib.parse
+
+import support
+
+
+class Bodies(support.ServeTest):
+    def status(self, raw: bytes, path="/v1/chat/completions") -> int:
+        return self.server.request(path, raw=raw)[0]
+
+    def test_hostile_json(self):
+        start = b'{"messages":[{"role":"user","content":"a"}],"tools":'
+        for depth in (3000, 100_000):
+            self.assertEqual(self.status(start + b"[" * depth + b"]" * depth + b"}"), 400)
+            self.assertEqual(self.status(start + b"[" * depth), 400)
+        for body in (b"", b"{", b"[]", b"nul", start, b'{"prompt":"\xc3\x28"}'):
+            self.assertEqual(self.status(body), 400, body)
+        self.assertEqual(self.status(b'{"prompt":"\\ud800"}', "/v1/completions"), 400)
+
+    def test_long_runs(self):
+        for text in ("Z" * 131072, "\n" * 50_000, " " * 50_000, "a" * (1 << 20)):
+            begun = time.monotonic()
+            status, reply = self.server.request("/v1/completions", {"prompt": text})
+            self.assertLess(time.monotonic() - begun, 2)
+            self.assertEqual(status, 400)
+            self.assertEqual(reply["error"]["code"], "context_length_exceeded")
+
+    def test_nul_is_a_character(self):
+        def ids(content):
+            body = {"messages": [{"role": "user", "content": content}]}
+            return self.server.request("/tokenize", body)[1]["tokens"]
+
+        self.assertNotEqual(ids("ab\0cd"), ids("ab"))
+        self.assertEqual(ids("ab\0cd")[-10:], ids("ab")[-10:])
+
+    def test_bytes_that_are_no_text(self):
+        # A lone byte of a character, for ever: still JSON, all of it U+FFFD.
+        status, reply = self.server.request(
+            "/v1/completions", {"prompt": [0xC3], "max_tokens": 5, "logprobs": 1}
+        )
+        self.assertEqual(status, 200)
+        self.assertEqual(set(reply["choices"][0]["text"]), {"\ufffd"})
+
+
+class Clients(support.ServeTest):
+    options = ("--requests", "1")
+
+    def open(self, stream: bool) -> socket.socket:
+        """A request that goes on until the context is full."""
+        address = urllib.parse.urlparse(self.server.url)
+        connection = socket.create_connection((address.hostname, address.port))
+        body = json.dumps({"prompt": "s", "max_tokens": 500, "stream": stream})
+        connection.sendall(
+            f"POST /v1/completions HTTP/1.1\r\nHost: a\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n{body}".encode()
+        )
+        return connection
+
+    def test_clients_that_leave(self):
+        for stream in (True, False) * 10:
+            running, waiting = self.open(stream), self.open(stream)
+            if stream:
+                self.assertIn(b"200", running.recv(64))
+            running.close()
+            waiting.close()
+        # Whoever comes next is served at once.
+        begun = time.monotonic()
+        status, _ = self.server.request("/v1/completions", {"prompt": "x"})
+        self.assertEqual(status, 200)
+        self.assertLess(time.monotonic() - begun, 1)
+
+    def test_keep_alive(self):
+        address = urllib.parse.urlparse(self.server.url)
+        connection = http.client.HTTPConnection(address.hostname, address.port)
+        for stream in (False, True, False):
+            body = {"prompt": "x", "temperature": 0, "stream": stream}
+            connection.request("POST", "/v1/completions", json.dumps(body))
+            reply = connection.getresponse()
+            self.assertEqual(reply.status, 200)
+            self.assertIn(b"DEF", reply.read())
+        connection.close()
+
+
+class WithoutTemplate(support.ServeTest):
+    template = ""
+
+    def test_chat_is_refused(self):
+        status, reply = self.server.request(
+            "/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}]}
+        )
+        self.assertEqual(status, 400)
+        self.assertIn("template", reply["error"]["message"])
+        self.assertNotIn(str(self.home), reply["error"]["message"])
+
+
+class Beginnings(support.ServeTest):
+    def test_begin_token_is_warned_of(self):
+        status, reply = self.server.request(
+            "/v1/completions", {"prompt": "<|bos|>x", "max_tokens": 1}
+        )
+        self.assertEqual(reply["usage"]["prompt_tokens"], 2)
+        self.assertIn("begins with '<|bos|>'", self.server.printed())
