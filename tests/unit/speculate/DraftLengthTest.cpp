@@ -198,7 +198,7 @@ TEST(Speculator, FindsTheBestLength) {
               bestLength(0.8, stepTime, 1e-3), 1.0);
   EXPECT_NEAR(draftedPerStep(0.95, 200'000, stepTime), 8, 1.0);
   // What was too dear once may be cheap by now.
-  EXPECT_GT(draftedPerStep(0.95, 200'000, stepTime, 30'000'000), 5);
+  EXPECT_GT(draftedPerStep(0.95, 200'000, stepTime, 15'000'000), 2);
   // Down to (nearly) none: bad drafts, dear drafts, dear rows.
   EXPECT_LT(draftedPerStep(0.02, 1'000'000, stepTime), 0.1);
   EXPECT_LT(draftedPerStep(0.8, 30'000'000, stepTime), 0.1);
