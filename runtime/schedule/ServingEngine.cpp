@@ -35,7 +35,7 @@ ServingEngine::create(std::shared_ptr<const LoadedEngine> engine,
   self->team = std::move(*team);
 
   // A draft model keeps as many tokens as the model: its KV groups are planned
-  // as if they were the model's own, and its buffers as if they were weights.
+  // as if they were the model's own, and its buffers like a part of them.
   StepProgram both = program;
   u64 weightBytes = self->loaded->engine().weights().size();
   const DraftWishes &drafts = options.drafts;
@@ -48,12 +48,13 @@ ServingEngine::create(std::shared_ptr<const LoadedEngine> engine,
     for (const KvGroupInfo &group :
          DraftEngine::groupsOf(*drafts.model, mostTokens))
       both.groups.push_back(group);
-    weightBytes += drafts.model->engine().weights().size() +
-                   CpuExecutor::arenaBytes(
-                       drafts.model->program(),
-                       {.rows = std::max(options.stepRows, options.maxRunning),
-                        .sequences = options.maxRunning},
-                       threads);
+    both.slots.push_back(
+        {.constant = CpuExecutor::arenaBytes(
+             drafts.model->program(),
+             {.rows = std::max(options.stepRows, options.maxRunning),
+              .sequences = options.maxRunning},
+             threads)});
+    weightBytes += drafts.model->engine().weights().size();
   }
   auto plan = MemoryPlan::settleHere(both, threads,
                                      {.context = options.context,
