@@ -34,19 +34,41 @@ ServingEngine::create(std::shared_ptr<const LoadedEngine> engine,
   self->loaded = std::move(engine);
   self->team = std::move(*team);
 
-  auto plan = MemoryPlan::settleHere(
-      program, threads,
-      {.context = options.context,
-       .requests = options.maxRunning,
-       .stepRows = options.stepRows,
-       .weightBytes = self->loaded->engine().weights().size(),
-       .names = options.names},
-      options.memoryBytes);
+  // A draft model keeps as many tokens as the model: its KV groups are planned
+  // as if they were the model's own, and its buffers like a part of them.
+  StepProgram both = program;
+  u64 weightBytes = self->loaded->engine().weights().size();
+  const DraftWishes &drafts = options.drafts;
+  u32 mostTokens = drafts.speculation.mostTokens;
+  if (drafts.model) {
+    auto checked = DraftEngine::check(*self->loaded, *drafts.model);
+    if (!checked)
+      return failFrom(checked);
+    self->draftWarning = std::move(*checked);
+    for (const KvGroupInfo &group :
+         DraftEngine::groupsOf(*drafts.model, mostTokens))
+      both.groups.push_back(group);
+    both.slots.push_back(
+        {.constant = CpuExecutor::arenaBytes(
+             drafts.model->program(),
+             {.rows = std::max(options.stepRows, options.maxRunning),
+              .sequences = options.maxRunning},
+             threads)});
+    weightBytes += drafts.model->engine().weights().size();
+  }
+  auto plan = MemoryPlan::settleHere(both, threads,
+                                     {.context = options.context,
+                                      .requests = options.maxRunning,
+                                      .stepRows = options.stepRows,
+                                      .weightBytes = weightBytes,
+                                      .names = options.names},
+                                     options.memoryBytes);
   if (!plan)
     return failFrom(plan);
   program.context = plan->context;
+  auto ownEnd = plan->pages.begin() + i64(program.groups.size());
   auto cache =
-      KvCache::create(program.groups, {.pages = plan->pages,
+      KvCache::create(program.groups, {.pages = {plan->pages.begin(), ownEnd},
                                        .poisonFreed = options.poisonFreed});
   if (!cache)
     return failFrom(cache);
@@ -57,12 +79,26 @@ ServingEngine::create(std::shared_ptr<const LoadedEngine> engine,
   if (!executor)
     return failFrom(executor);
   self->executor = std::move(*executor);
+  Proposer *proposer = drafts.byLookup ? &self->lookup : nullptr;
+  if (drafts.model) {
+    auto draft = DraftEngine::create(drafts.model, self->vocab(), *self->team,
+                                     {.pages = {ownEnd, plan->pages.end()},
+                                      .stepRows = plan->stepRows,
+                                      .sequences = plan->requests,
+                                      .mostTokens = mostTokens,
+                                      .poisonFreed = options.poisonFreed});
+    if (!draft)
+      return failFrom(draft);
+    self->draft = std::move(*draft);
+    proposer = &self->draft->proposer();
+  }
   auto scheduler = Scheduler::create(*self->executor, *self->cache,
                                      {.context = plan->context,
                                       .maxWaiting = options.maxWaiting,
                                       .mixedRows = options.mixedRows,
-                                      .prefixCache = options.prefixCache},
-                                     now);
+                                      .prefixCache = options.prefixCache,
+                                      .speculation = drafts.speculation},
+                                     now, proposer);
   if (!scheduler)
     return failFrom(scheduler);
   self->scheduler = std::move(*scheduler);

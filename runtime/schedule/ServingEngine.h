@@ -5,9 +5,11 @@
 
 #include "runtime/device/CpuExecutor.h"
 #include "runtime/device/ThreadTeam.h"
+#include "runtime/schedule/DraftEngine.h"
 #include "runtime/schedule/LoadedEngine.h"
 #include "runtime/schedule/MemoryPlan.h"
 #include "runtime/schedule/Scheduler.h"
+#include "runtime/speculate/NgramProposer.h"
 
 #include <condition_variable>
 #include <memory>
@@ -17,6 +19,15 @@
 #include <vector>
 
 namespace lathe::runtime {
+
+/// Who drafts tokens, if anybody: at most one of the two.
+struct DraftWishes {
+  /// A proposer that needs no model.
+  bool byLookup = false;
+  /// A draft model, loaded.
+  std::shared_ptr<const LoadedEngine> model = nullptr;
+  SpeculationOptions speculation = {};
+};
 
 struct ServingOptions {
   /// Threads of the team; 0: what affinity and cgroup quota allow.
@@ -37,6 +48,7 @@ struct ServingOptions {
   bool prefixCache = true;
   /// Poisons freed KV pages (PagePool::Options), for tests.
   bool poisonFreed = false;
+  DraftWishes drafts = {};
   MemoryWishNames names = {};
 };
 
@@ -53,8 +65,9 @@ struct ServingStats {
 /// that drives them while there is work. Any thread may call it.
 class ServingEngine {
 public:
-  /// Errors: Unsupported (an engine without a KV cache), those of
-  /// MemoryPlan::settleHere().
+  /// The memory plan covers a draft model. Errors: Unsupported (an engine
+  /// without a KV cache), those of MemoryPlan::settleHere() and
+  /// DraftEngine::check().
   static Result<std::unique_ptr<ServingEngine>>
   create(std::shared_ptr<const LoadedEngine> engine,
          const ServingOptions &options);
@@ -87,6 +100,8 @@ public:
   /// What the memory was divided into, with what was decided for the user.
   const MemoryPlan &memory() const { return settled; }
   const LoadedEngine &engine() const { return *loaded; }
+  /// What is odd about the draft model, in one line; usually empty.
+  const std::string &warning() const { return draftWarning; }
   /// The clock of deadlines and RequestFacts: monotonic, since some start.
   static Instant now();
 
@@ -108,8 +123,11 @@ private:
   std::unique_ptr<ThreadTeam> team;
   std::unique_ptr<KvCache> cache;
   std::unique_ptr<CpuExecutor> executor;
+  std::unique_ptr<DraftEngine> draft; ///< Null without a draft model.
+  NgramProposer lookup;
   std::unique_ptr<Scheduler> scheduler;
   MemoryPlan settled;
+  std::string draftWarning;
   u32 mostAnswers = 0; ///< In here at a time.
 
   mutable std::mutex mutex; ///< Of all below but the thread.

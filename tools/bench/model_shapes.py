@@ -93,7 +93,25 @@ class Tensor:
     gain: float = 1.0
 
 
-def tensors(shape: Shape, name: str) -> list:
+@dataclasses.dataclass(frozen=True)
+class Depth:
+    """How much of a shape is written, and what its later layers matter.
+
+    Two files of one shape, format and seed have the same layers up to the lesser
+    depth, as long as neither fades there: so the shallow one can draft for the
+    other, and is right the more often the fainter the layers beyond it are."""
+
+    layers: int | None = None  # only the first so many
+    fade_from: int | None = None  # the layers from here on
+    fade: float = 1.0  # add so much of what they would
+
+
+def cut(shape: Shape, depth: Depth) -> Shape:
+    """The shape that is left of it."""
+    return dataclasses.replace(shape, layers=depth.layers or shape.layers)
+
+
+def tensors(shape: Shape, name: str, depth: Depth = Depth()) -> list:
     """The tensors of a shape in a format of FORMATS, in the file's order.
 
     Gains as in tests/golden/seeded: a weight's deviation is gain / sqrt(columns),
@@ -112,7 +130,9 @@ def tensors(shape: Shape, name: str) -> list:
         rows.append(Tensor("output.weight", (shape.vocabulary, hidden), large, 2.5))
     if shape.rope_factor:
         rows.append(Tensor("rope_freqs.weight", (size // 2,), "rope"))
-    for layer in range(shape.layers):
+    for layer in range(cut(shape, depth).layers):
+        fades = depth.fade_from is not None and layer >= depth.fade_from
+        output = depth.fade if fades else 1.0
         prefix = f"blk.{layer}."
         down = large if _more_bits(layer, shape.layers) else plain
         for part, sizes, kind, gain in (
@@ -120,11 +140,11 @@ def tensors(shape: Shape, name: str) -> list:
             ("attn_q", (query, hidden), plain, 1.5),
             ("attn_k", (key, hidden), plain, 1.5),
             ("attn_v", (key, hidden), down, 1.0),
-            ("attn_output", (hidden, query), plain, 1.0),
+            ("attn_output", (hidden, query), plain, output),
             ("ffn_norm", (hidden,), "norm", 1.0),
             ("ffn_gate", (shape.ffn, hidden), plain, 1.5),
             ("ffn_up", (shape.ffn, hidden), plain, 1.0),
-            ("ffn_down", (hidden, shape.ffn), down, 1.0),
+            ("ffn_down", (hidden, shape.ffn), down, output),
         ):
             rows.append(Tensor(f"{prefix}{part}.weight", sizes, kind, gain))
     return rows

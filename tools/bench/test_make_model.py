@@ -41,6 +41,19 @@ class MakeModel(unittest.TestCase):
         self.assertNotEqual(first[-4096:], other[-4096:])
         self.assertEqual([p.name for p in self.root.iterdir()], ["model.gguf"])
 
+    def test_a_shallow_model_has_the_layers_of_a_deep_one(self):
+        tail = 2 * 256 * 512 * 4  # more than ffn_down of a layer
+        deep = self.bytes_of("--format", "f32", "--fade-from", "2", "--fade", "0.5")
+        whole = self.bytes_of("--format", "f32")
+        shallow = self.bytes_of("--format", "f32", "--layers", "2")
+        self.assertLess(len(shallow), len(deep))
+        self.assertEqual(len(whole), len(deep))
+        end = shallow[-tail:]
+        self.assertIn(end, deep)
+        self.assertIn(end, whole)
+        values = numpy.frombuffer(deep[-256 * 512 * 4 :], "<f4")
+        self.assertAlmostEqual(float(values.std()) * math.sqrt(512), 0.5, 2)
+
     def test_deviation(self):
         data = self.bytes_of("--format", "f32")
         # The last tensor is ffn_down of the last layer, 256 x 512.

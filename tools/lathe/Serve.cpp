@@ -11,6 +11,7 @@
 #include "runtime/support/MappedFile.h"
 #include "runtime/support/Quote.h"
 #include "tools/lathe/Checks.h"
+#include "tools/lathe/DraftOptions.h"
 #include "tools/lathe/Interrupt.h"
 #include "tools/lathe/OpenModel.h"
 #include "tools/lathe/Terminal.h"
@@ -37,6 +38,7 @@ struct Options {
   bool withoutPrefixCache = false;
   std::string record;
   bool isTextRecorded = false;
+  DraftOptions drafts;
   ModelOptions open;
 };
 
@@ -93,7 +95,12 @@ Result<Loaded> load(const Options &options) {
     return failFrom(engine);
   if (!tokenizer)
     return failFrom(tokenizer);
-  auto serving = ServingEngine::create(*engine, options.serving);
+  auto drafts = options.drafts.load(options.open);
+  if (!drafts)
+    return failFrom(drafts);
+  ServingOptions wanted = options.serving;
+  wanted.drafts = std::move(*drafts);
+  auto serving = ServingEngine::create(*engine, wanted);
   if (!serving)
     return failFrom(serving);
   return Loaded{TextModel::create(*engine, std::move(*tokenizer)),
@@ -120,8 +127,9 @@ openRecorder(const Options &options, const std::string &name,
 void announce(const ServingEngine &engine, const std::string &name,
               const http::HttpServer &server) {
   const MemoryPlan &memory = engine.memory();
-  if (!memory.notice.empty())
-    spdlog::warn("{}", memory.notice);
+  for (const std::string &notice : {memory.notice, engine.warning()})
+    if (!notice.empty())
+      spdlog::warn("{}", notice);
   spdlog::info("{} with {}, {} answers of up to {} tokens at a time, KV cache "
                "of {} tokens ({})",
                name, counted(engine.threads(), "thread"), memory.requests,

@@ -34,6 +34,8 @@ Result<LoadOutcome> measure(std::shared_ptr<const LoadedEngine> engine,
                             const std::vector<LoadRequest> &load,
                             ServingOptions serving, bool isStatic) {
   serving.prefixCache &= !isStatic;
+  if (isStatic)
+    serving.drafts = {};
   for (const LoadRequest &request : load)
     serving.context =
         std::max(serving.context, u32(request.prompt.size()) + request.answer);
@@ -60,6 +62,10 @@ Result<int> tools::benchServe(const std::string &model,
   auto engine = loadModel(model, open);
   if (!engine)
     return failFrom(engine);
+  auto drafts = options.drafts.load(open);
+  if (!drafts)
+    return failFrom(drafts);
+  options.serving.drafts = std::move(*drafts);
   catchInterrupts();
   options.serving.maxRunning = options.load.concurrency;
   options.serving.names = {.context = "--mean-prompt or --mean-answer",
@@ -107,6 +113,8 @@ Result<int> tools::benchServe(const std::string &model,
         {"row_occupancy", continuous.rowOccupancy},
         {"prefix_hit_rate", hits},
         {"preemptions", stats.preemptions},
+        {"drafted_tokens", stats.speculation.drafted},
+        {"accepted_tokens", stats.speculation.accepted},
         {"steps", stats.steps}};
     if (padded)
       document["static"] = {
@@ -159,6 +167,8 @@ tools::addServeBenchOptions(CLI::App &command, ServeBenchOptions &options) {
   added.push_back(
       command.add_flag("--static", options.withStatic,
                        "Measure static batches of the same requests, too"));
+  for (CLI::Option *option : options.drafts.addTo(command))
+    added.push_back(option);
   for (CLI::Option *option : added)
     option->group("With --serve");
   return added;

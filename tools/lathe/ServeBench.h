@@ -5,6 +5,7 @@
 #define LATHE_TOOLS_LATHE_SERVEBENCH_H
 
 #include "tools/lathe/Command.h"
+#include "tools/lathe/DraftOptions.h"
 #include "tools/lathe/OpenModel.h"
 #include "tools/lathe/ServeLoad.h"
 
@@ -15,6 +16,7 @@ namespace lathe::tools {
 struct ServeBenchOptions {
   LoadOptions load;
   runtime::ServingOptions serving; ///< maxRunning is the concurrency.
+  DraftOptions drafts;
   bool withStatic = false;
 };
 
