@@ -89,7 +89,8 @@ function show(into, text) {
     } else if (part || index === 0) {
       const block = document.createElement("div");
       block.className = "text";
-      for (const piece of part.split(/(`[^`\n]+`|\*\*[^*\n]+\*\*)/)) {
+      const around = part.replace(index > 0 ? /^\n+/ : /^/, "").replace(/\n+$/, "\n");
+      for (const piece of around.split(/(`[^`\n]+`|\*\*[^*\n]+\*\*)/)) {
         const [name, cut] = piece.startsWith("`") && piece.length > 2 ? ["code", 1]
           : piece.startsWith("**") && piece.length > 4 ? ["b", 2] : [null, 0];
         if (!name) { block.append(piece); continue; }
@@ -160,6 +161,13 @@ async function send(text) {
   $("stop").hidden = false;
   const facts = { tokens: 0, start: performance.now(), first: 0, end: 0, reason: null };
   let said = "";
+  let isDrawn = true; // As often as the screen is, not as tokens come.
+  const drawSaid = () => {
+    const follow = isAtEnd();
+    show(content, said);
+    if (follow) scrollDown();
+    isDrawn = true;
+  };
   try {
     const response = await ask("/v1/chat/completions", {
       method: "POST",
@@ -175,9 +183,8 @@ async function send(text) {
         facts.first ||= facts.end;
         facts.tokens += 1;
         said += choice.delta.content;
-        const follow = isAtEnd();
-        show(content, said);
-        if (follow) scrollDown();
+        if (isDrawn) requestAnimationFrame(drawSaid);
+        isDrawn = false;
       }
       facts.reason = choice?.finish_reason ?? facts.reason;
       facts.tokens = event.usage?.completion_tokens ?? facts.tokens;
@@ -192,6 +199,7 @@ async function send(text) {
     // What was not answered is not said again.
     if (said) messages.push({ role: "assistant", content: said });
     else messages.pop();
+    drawSaid();
     answer.classList.remove("writing");
     running = null;
     $("send").hidden = false;
