@@ -76,8 +76,8 @@ void AccessLog::log(const http::AccessRecord &record) {
     return;
   if (!isJson) {
     std::string text = fmt::format(
-        "{} {} {}: {}, {:.0f} ms", quoted(request.id), request.method,
-        quoted(request.path), record.status, record.seconds * 1e3);
+        "{} {} {}: {}, {:.0f} ms", runtime::quoted(request.id), request.method,
+        runtime::quoted(request.path), record.status, record.seconds * 1e3);
     if (tokens)
       text += fmt::format(", {} + {} tokens", tokens->prompt.load(),
                           tokens->completion.load());
