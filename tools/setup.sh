@@ -1,5 +1,6 @@
-# Sourced by tools/quickstart and tools/test: what they install and how they
-# show progress. Debian 12, root or sudo; packages from Debian and PyPI only.
+# Sourced by tools/quickstart, tools/test and tools/deploy/Dockerfile: what they
+# install and how they show progress. Debian 12, root or sudo; packages from
+# Debian and PyPI only.
 # shellcheck shell=bash
 
 LATHE_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -8,15 +9,21 @@ LATHE_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 export CCACHE_BASEDIR=$LATHE_ROOT CCACHE_NOHASHDIR=1
 export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
 
-# What the build needs, and what only the tests need.
-BUILD_PACKAGES=(cmake ninja-build ccache pkg-config
-  clang-19 lld-19 llvm-19-dev libmlir-19-dev mlir-19-tools libclang-19-dev
-  liblld-19-dev libcli11-dev libexpected-dev libflatbuffers-dev
-  flatbuffers-compiler-dev flatbuffers-compiler libboost1.81-dev libfmt-dev libpcre2-dev
+# What a build of the server alone needs (preset runtime), what every build
+# needs, what only the tests need, and what a server needs to run.
+SERVER_BUILD_PACKAGES=(cmake ninja-build ccache pkg-config clang-19
+  libboost1.81-dev libcli11-dev libexpected-dev libflatbuffers-dev
+  flatbuffers-compiler-dev flatbuffers-compiler libfmt-dev libpcre2-dev
   libspdlog-dev libssl-dev libutf8proc-dev libzstd-dev nlohmann-json3-dev
-  prometheus-cpp-dev python3 python3-pip unzip)
-TEST_PACKAGES=(clang-format-19 clang-tidy-19 libbenchmark-dev libgmock-dev
-  libgtest-dev llvm-19-tools python3-numpy valgrind)
+  prometheus-cpp-dev)
+BUILD_PACKAGES=("${SERVER_BUILD_PACKAGES[@]}"
+  lld-19 llvm-19-dev libmlir-19-dev mlir-19-tools libclang-19-dev
+  liblld-19-dev python3 python3-pip unzip)
+TEST_PACKAGES=(chromium clang-format-19 clang-tidy-19 libbenchmark-dev
+  libgmock-dev libgtest-dev llvm-19-tools python3-numpy python3-venv
+  python3-yaml valgrind)
+SERVER_PACKAGES=(libfmt9 libpcre2-8-0 libprometheus-cpp-core1.0 libspdlog1.10
+  libssl3 libstdc++6 libzstd1)
 
 die() {
   echo "${0##*/}: $*" >&2

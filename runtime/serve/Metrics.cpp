@@ -181,6 +181,14 @@ public:
         value("lathe:num_preemptions_total",
               "Answers that gave up their pages and were evaluated again.",
               Type::Counter, f64(counts.preemptions)),
+        value("lathe:spec_decode_num_drafts_total",
+              "Drafts that the model checked.", Type::Counter,
+              f64(counts.speculation.drafts)),
+        value("lathe:spec_decode_num_draft_tokens_total", "Their tokens.",
+              Type::Counter, f64(counts.speculation.drafted)),
+        value("lathe:spec_decode_num_accepted_tokens_total",
+              "Of these, the ones that became tokens of answers.",
+              Type::Counter, f64(counts.speculation.accepted)),
     };
   }
 

@@ -2,11 +2,13 @@
 /// lathe serve: a model behind an API that OpenAI's and Ollama's clients speak.
 
 #include "runtime/schedule/ServingEngine.h"
+#include "runtime/serve/AccessLog.h"
 #include "runtime/serve/Api.h"
 #include "runtime/serve/Fingerprint.h"
 #include "runtime/serve/Metrics.h"
 #include "runtime/serve/ObserverList.h"
 #include "runtime/serve/Recorder.h"
+#include "runtime/serve/Site.h"
 #include "runtime/serve/http/HttpServer.h"
 #include "runtime/support/MappedFile.h"
 #include "runtime/support/Quote.h"
@@ -19,6 +21,7 @@
 #include <chrono>
 #include <filesystem>
 #include <future>
+#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
 using namespace lathe;
@@ -38,6 +41,7 @@ struct Options {
   bool withoutPrefixCache = false;
   std::string record;
   bool isTextRecorded = false;
+  bool isLogJson = false;
   DraftOptions drafts;
   ModelOptions open;
 };
@@ -109,19 +113,30 @@ Result<Loaded> load(const Options &options) {
 
 /// Null if nothing is recorded.
 Result<std::shared_ptr<serve::Recorder>>
-openRecorder(const Options &options, const std::string &name,
-             const LoadedEngine &engine) {
+openRecorder(const Options &options, const LoadedEngine &engine) {
   if (options.record.empty())
     return nullptr;
   return serve::Recorder::open(
       {.path = options.record,
        .text = options.isTextRecorded,
-       .model = name,
+       .model = options.model,
        .engineHash = serve::engineHash(engine.engine()),
        .target = std::string(engine.targetName()),
        .warn = [](const std::string &message) {
          spdlog::warn("{}", message);
        }});
+}
+
+/// Where lines about requests go. As JSON, all other messages become JSON, too.
+std::shared_ptr<spdlog::logger> accessLogger(bool isJson) {
+  if (!isJson)
+    return spdlog::default_logger();
+  setUpJsonMessages();
+  auto logger = std::make_shared<spdlog::logger>(
+      "access", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  logger->set_level(spdlog::level::debug);
+  logger->set_pattern("%v");
+  return logger;
 }
 
 void announce(const ServingEngine &engine, const std::string &name,
@@ -147,6 +162,11 @@ Result<int> runServer(Options options) {
       return failFrom(keys);
     options.http.keys = std::move(*keys);
   }
+  auto log = std::make_shared<serve::AccessLog>(accessLogger(options.isLogJson),
+                                                options.isLogJson);
+  options.http.log = [log](const http::AccessRecord &record) {
+    log->log(record);
+  };
   // Before weights are read: a taken port is told at once.
   auto server = http::HttpServer::listen(options.http);
   if (!server)
@@ -156,7 +176,7 @@ Result<int> runServer(Options options) {
   if (!loaded)
     return failFrom(loaded);
   std::string name = nameOf(options);
-  auto recorder = openRecorder(options, name, loaded->engine->engine());
+  auto recorder = openRecorder(options, loaded->engine->engine());
   if (!recorder)
     return failFrom(recorder);
   ServingEngine &engine = *loaded->engine;
@@ -170,16 +190,12 @@ Result<int> runServer(Options options) {
       .created = std::chrono::duration_cast<std::chrono::seconds>(
                      std::chrono::system_clock::now().time_since_epoch())
                      .count(),
-      .observer = serve::observeAll({metrics, *recorder}),
+      .observer = serve::observeAll({metrics, *recorder, log}),
       .requestTime = std::chrono::seconds(options.requestSeconds)});
   http::Routes routes;
   serve::addApiRoutes(routes, served);
-  routes.add({.method = "GET",
-              .path = "/metrics",
-              .handler = [metrics](const http::Request &, auto responder) {
-                responder->reply({.body = metrics->text(),
-                                  .contentType = "text/plain; version=0.0.4"});
-              }});
+  serve::addMetricsRoute(routes, metrics);
+  serve::addPageRoute(routes);
   (*server)->serve(std::move(routes));
   announce(engine, name, **server);
 
@@ -264,6 +280,8 @@ void tools::addServe(const CommandLine &line) {
       ->add_flag("--record-text", options->isTextRecorded,
                  "Record prompts and answers as text, too")
       ->needs(record);
+  command->add_flag("--log-json", options->isLogJson,
+                    "Log in JSON, an object a line");
   options->open.addTo(*command);
   line.onGiven(command, [options] { return runServer(*options); });
 }

@@ -1,5 +1,6 @@
 #include "tools/lathe/Terminal.h"
 
+#include "runtime/serve/UtcTime.h"
 #include "runtime/support/Quote.h"
 
 #include <algorithm>
@@ -27,6 +28,27 @@ size_t columns() {
   return 80;
 }
 
+class JsonFormatter : public spdlog::formatter {
+public:
+  void format(const spdlog::details::log_msg &message,
+              spdlog::memory_buf_t &into) override {
+    auto text = [](spdlog::string_view_t view) {
+      return std::string(view.data(), view.size());
+    };
+    nlohmann::ordered_json line = {
+        {"time", runtime::serve::utcTime(message.time)},
+        {"level", text(spdlog::level::to_string_view(message.level))},
+        {"message", text(message.payload)}};
+    std::string dumped = line.dump(
+        -1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+    into.append(dumped.data(), dumped.data() + dumped.size());
+    into.push_back('\n');
+  }
+  std::unique_ptr<formatter> clone() const override {
+    return std::make_unique<JsonFormatter>();
+  }
+};
+
 } // namespace
 
 void tools::setUpMessages() {
@@ -36,6 +58,10 @@ void tools::setUpMessages() {
   auto logger = std::make_shared<spdlog::logger>("lathe", sink);
   logger->set_pattern("lathe: %^%l:%$ %v");
   spdlog::set_default_logger(std::move(logger));
+}
+
+void tools::setUpJsonMessages() {
+  spdlog::set_formatter(std::make_unique<JsonFormatter>());
 }
 
 void tools::write(std::string_view text) {

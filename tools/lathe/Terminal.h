@@ -18,6 +18,10 @@ namespace lathe::tools {
 /// "lathe: warning: …".
 void setUpMessages();
 
+/// From here on they are JSON, an object a line:
+/// {"time":"…","level":"warning","message":"…"}.
+void setUpJsonMessages();
+
 /// Writes to standard output, buffered. After a failure nothing more is
 /// written; outputError() tells of it.
 void write(std::string_view text);

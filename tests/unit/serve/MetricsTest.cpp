@@ -49,12 +49,16 @@ TEST_F(MetricsTest, EngineValuesAreAskedForEachTime) {
   stats.scheduler.queriedTokens = 500;
   stats.scheduler.cachedTokens = 400;
   stats.scheduler.preemptions = 5;
+  stats.scheduler.speculation = {.drafts = 6, .drafted = 20, .accepted = 12};
   stats.kvUsage = 0.25;
   EXPECT_EQ(value("lathe:num_requests_running"), 3);
   EXPECT_EQ(value("lathe:num_requests_waiting"), 4);
   EXPECT_EQ(value("lathe:prefix_cache_queries_total"), 500);
   EXPECT_EQ(value("lathe:prefix_cache_hits_total"), 400);
   EXPECT_EQ(value("lathe:num_preemptions_total"), 5);
+  EXPECT_EQ(value("lathe:spec_decode_num_drafts_total"), 6);
+  EXPECT_EQ(value("lathe:spec_decode_num_draft_tokens_total"), 20);
+  EXPECT_EQ(value("lathe:spec_decode_num_accepted_tokens_total"), 12);
   EXPECT_EQ(value("lathe:kv_cache_usage_perc"), 0.25);
 }
 
