@@ -306,4 +306,11 @@ std::span<const PickResult> CpuExecutor::pick(std::span<const u32> rows,
   return std::span(picked).first(rows.size());
 }
 
+void CpuExecutor::forEach(u32 count, const std::function<void(u32)> &work) {
+  team->run([&](u32 thread, u32 threads) {
+    for (u32 index = thread; index < count; index += threads)
+      work(index);
+  });
+}
+
 } // namespace lathe::runtime

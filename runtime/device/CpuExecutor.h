@@ -46,6 +46,7 @@ public:
                                    std::span<const PickArgs> args) override {
     return pick(rows, args, nullptr);
   }
+  void forEach(u32 count, const std::function<void(u32)> &work) override;
   const Capacities &capacities() const override { return limits; }
   u32 vocab() const override { return program.vocab; }
 

@@ -6,6 +6,7 @@
 #include "runtime/kv/KvCache.h"
 #include "runtime/support/Result.h"
 
+#include <functional>
 #include <span>
 
 namespace lathe::runtime {
@@ -56,6 +57,13 @@ public:
   /// overwritten.
   virtual std::span<const PickResult> pick(std::span<const u32> rows,
                                            std::span<const PickArgs> args) = 0;
+
+  /// Calls `work` with each index below `count`, on whatever threads there are,
+  /// and returns when all calls have.
+  virtual void forEach(u32 count, const std::function<void(u32)> &work) {
+    for (u32 index = 0; index < count; ++index)
+      work(index);
+  }
 };
 
 } // namespace lathe::runtime

@@ -3,6 +3,7 @@
 #ifndef LATHE_RUNTIME_SCHEDULE_ANSWER_H
 #define LATHE_RUNTIME_SCHEDULE_ANSWER_H
 
+#include "runtime/schedule/PickTrial.h"
 #include "runtime/schedule/Scheduler.h"
 
 namespace lathe::runtime {
@@ -31,6 +32,7 @@ struct Scheduler::Answer {
   bool ended = false;
   u32 rows = 0;        ///< Of the step in progress.
   u32 promptShown = 0; ///< Prompt tokens whose logits the sink has seen.
+  PickTrial pickTrial = {};
 
   Speculator::Sequence speculation = {};
   /// Tokens of the rows of the step in progress, if any of them is drafted: the

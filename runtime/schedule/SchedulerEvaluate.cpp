@@ -4,8 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 namespace lathe::runtime {
+
+/// For more rows the arithmetic of a head takes longer than reading it, and a
+/// coarse head saves reading only.
+static constexpr u32 mostPickRows = 4;
 
 void Scheduler::evaluate() {
   batch.clear();
@@ -165,11 +170,12 @@ bool Scheduler::isNext(const WantedRow &row) {
 void Scheduler::handOut(std::span<const WantedRow> rows) {
   std::vector<WantedRow> whole, picks;
   for (const WantedRow &row : rows) {
-    const Answer &answer = *row.answer;
-    bool isPick = executor->canPick() && !answer.task->request.showLogits &&
-                  !answer.sampler.hasTopP() &&
-                  answer.sampler.options().topK <= maxPickTopK &&
-                  row.position + 1 >= answer.tokens.size();
+    Answer &answer = *row.answer;
+    bool isPick =
+        rows.size() <= mostPickRows && executor->canPick() &&
+        !answer.task->request.showLogits && !answer.sampler.hasTopP() &&
+        answer.sampler.options().topK <= maxPickTopK &&
+        row.position + 1 >= answer.tokens.size() && answer.pickTrial.isWorth();
     (isPick ? picks : whole).push_back(row);
   }
   // Prompt logits come before an answer's token.
@@ -191,11 +197,13 @@ void Scheduler::handOutPicks(std::span<const WantedRow> rows,
   }
   auto picked = executor->pick(std::span(numbers).first(rows.size()),
                                std::span(args).first(rows.size()));
-  for (size_t i = 0; i < rows.size(); ++i)
+  for (size_t i = 0; i < rows.size(); ++i) {
+    rows[i].answer->pickTrial.learn(picked[i], executor->vocab());
     if (isNext(rows[i]) && picked[i].token >= 0)
       takeToken(*rows[i].answer, picked[i], {});
     else if (isOpen(rows[i]))
       unpicked.push_back(rows[i]);
+  }
 }
 
 /// By what the row's token is picked, if the draft is right up to there.
@@ -221,15 +229,28 @@ void Scheduler::handOutLogits(std::span<const WantedRow> rows) {
     numbers[i] = rows[i].row;
   const f32 *logits = executor->head(std::span(numbers).first(rows.size()));
   u32 vocab = executor->vocab();
+  auto logitsOf = [&](size_t i) {
+    return std::span<const f32>(logits + i * vocab, vocab);
+  };
+  // Drawing from a whole vocabulary takes long enough to be shared by threads;
+  // but what is drawn behind a draft depends on what was drawn before.
+  std::array<std::optional<Result<PickResult>>, maxHeadRows> drawn;
+  executor->forEach(u32(rows.size()), [&](u32 i) {
+    Answer &answer = *rows[i].answer;
+    if (isNext(rows[i]) && answer.draftRows.empty())
+      drawn[i] = answer.sampler.sample(logitsOf(i), answer.tokens);
+  });
   for (size_t i = 0; i < rows.size(); ++i) {
     Answer &answer = *rows[i].answer;
-    std::span<const f32> own(logits + i * vocab, vocab);
+    std::span<const f32> own = logitsOf(i);
     if (isShown(rows[i])) {
       answer.task->sink->onPromptLogits(rows[i].position, own);
       answer.promptShown = rows[i].position + 1;
     }
     if (isNext(rows[i]))
-      takeToken(answer, answer.sampler.sample(own, answer.tokens),
+      takeToken(answer,
+                drawn[i] ? *drawn[i]
+                         : answer.sampler.sample(own, answer.tokens),
                 answer.task->request.showLogits ? own : std::span<const f32>());
   }
 }

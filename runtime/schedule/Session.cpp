@@ -8,16 +8,7 @@
 #include <numeric>
 
 namespace lathe::runtime {
-namespace {
-
-/// Where a pick has computed more than one in so many logits exactly, all of
-/// them would have been about as fast: the coarse head has two thirds of the
-/// head's bytes.
-constexpr u32 pickGroupsMost = 4;
-/// Then so many tokens are picked from all logits before the next try.
-constexpr u32 fullPicksInTurn = 16;
-
-} // namespace
+namespace {} // namespace
 
 Result<std::unique_ptr<Session>>
 Session::create(std::shared_ptr<const LoadedEngine> engine,
@@ -186,16 +177,11 @@ std::span<const f32> Session::logits() {
 
 Result<PickResult> Session::pick(const PickArgs &args) {
   assert(!history.empty());
-  bool isWorth = executor->canPick() && args.topK <= maxPickTopK;
-  if (isWorth && fullPicks != 0) {
-    --fullPicks;
-    isWorth = false;
-  }
-  if (!hasLogits && isWorth) {
+  if (executor->canPick() && args.topK <= maxPickTopK && pickTrial.isWorth() &&
+      !hasLogits) {
     u32 row = rowOf(u32(history.size()) - 1);
     PickResult picked = executor->pick({&row, 1}, {&args, 1}).front();
-    if (u64(picked.exactGroups) * 16 > u64(vocab()) / pickGroupsMost)
-      fullPicks = fullPicksInTurn;
+    pickTrial.learn(picked, vocab());
     if (picked.token >= 0)
       return picked;
   }

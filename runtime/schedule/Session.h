@@ -9,6 +9,7 @@
 #include "runtime/kv/KvCache.h"
 #include "runtime/sample/Pick.h"
 #include "runtime/schedule/LoadedEngine.h"
+#include "runtime/schedule/PickTrial.h"
 #include "runtime/support/Result.h"
 
 #include <functional>
@@ -131,9 +132,7 @@ private:
       false; ///< The executor's logits are those of the last token.
   const f32 *lastLogits = nullptr;
   PickScratch scratch;
-  /// pick() takes all logits for so many tokens more, because the last picks
-  /// had to compute most of them.
-  u32 fullPicks = 0;
+  PickTrial pickTrial;
 };
 
 } // namespace lathe::runtime

@@ -36,6 +36,10 @@ public:
   bool canPick() const override { return picks; }
   std::span<const PickResult> pick(std::span<const u32> rows,
                                    std::span<const PickArgs> args) override;
+  void forEach(u32 count, const std::function<void(u32)> &work) override {
+    for (u32 index = count; index-- != 0;) // In another order than rows have.
+      work(index);
+  }
 
   /// What was wrong with a batch, the first time; empty: nothing yet.
   const std::string &problem() const { return wrong; }
