@@ -57,7 +57,6 @@ TEST(HttpEnd, DrainingFinishesWhatIsBeingAnswered) {
 }
 
 TEST(HttpEnd, DestructionClosesAllAndFreesEverything) {
-  std::shared_ptr<http::Responder> left;
   {
     TestServer warmUp;
   }
