@@ -2,9 +2,8 @@
 /// An HTTP/1.1 server: sockets, limits, keys.
 ///
 /// What it makes of the wire:
-/// - HTTP/1.1 and 1.0 with keep-alive; pipelined requests are answered one
-/// after
-///   the other. Streams are chunked, to HTTP/1.0 they end with the connection.
+/// - HTTP/1.1 and 1.0 with keep-alive; pipelined requests are answered one by
+///   one. Streams are chunked, to HTTP/1.0 they end with the connection.
 /// - Paths are percent-decoded once and matched as a whole; an escape that is
 ///   malformed or stands for a slash or a control character is a 400, and dot
 ///   segments mean nothing. "http://host/path" counts as "/path".
