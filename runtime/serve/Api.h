@@ -37,8 +37,8 @@ struct ServedModel {
 
 /// Adds the routes: /v1/{chat/completions,completions,models,models/NAME},
 /// /api/{generate,chat,tags,show,ps,version}, /tokenize, /detokenize,
-/// /livez (open to everybody), /readyz and /health. Handlers hold a share of
-/// `model`.
+/// /tokenizer_info, /livez (open to everybody), /readyz and /health. Handlers
+/// hold a share of `model`.
 void addApiRoutes(http::Routes &routes,
                   std::shared_ptr<const ServedModel> model);
 

@@ -19,7 +19,7 @@ using SharedResponder = std::shared_ptr<http::Responder>;
 void addOpenAiRoutes(http::Routes &routes, const SharedModel &model);
 /// /api/…
 void addOllamaRoutes(http::Routes &routes, const SharedModel &model);
-/// /tokenize, /detokenize
+/// /tokenize, /detokenize, /tokenizer_info
 void addTokenRoutes(http::Routes &routes, const SharedModel &model);
 /// /livez, /readyz, /health
 void addProbeRoutes(http::Routes &routes, const SharedModel &model);

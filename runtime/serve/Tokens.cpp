@@ -83,6 +83,28 @@ ApiResult<nlohmann::ordered_json> detokenize(const json &body,
                      *ids, {.showSpecial = request.showSpecial})}};
 }
 
+/// What clients with the chat's text in hand need to know (vLLM's, lm-eval's).
+nlohmann::ordered_json describeTokenizer(const TokenizerSpec &spec) {
+  auto text = [&](i32 id) -> nlohmann::ordered_json {
+    if (id == kNoToken)
+      return nullptr;
+    return spec.tokens[id];
+  };
+  nlohmann::ordered_json info = {{"bos_token", text(spec.bosId)},
+                                 {"eos_token", text(spec.eosId)},
+                                 {"pad_token", text(spec.padId)},
+                                 {"unk_token", text(spec.unkId)}};
+  info["chat_template"] = nullptr;
+  if (!spec.chatTemplate.empty())
+    info["chat_template"] = spec.chatTemplate;
+  return info;
+}
+
+/// A model file may hold anything, and no exception may come of it.
+std::string dumpAny(const nlohmann::ordered_json &value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
 template <auto Make> http::Handler replying(const SharedModel &model) {
   return [model](const http::Request &request, SharedResponder responder) {
     auto body = readJson(request.body);
@@ -101,6 +123,11 @@ template <auto Make> http::Handler replying(const SharedModel &model) {
 void addTokenRoutes(http::Routes &routes, const SharedModel &model) {
   routes.add({"POST", "/tokenize", replying<tokenize>(model)});
   routes.add({"POST", "/detokenize", replying<detokenize>(model)});
+  routes.add({"GET", "/tokenizer_info",
+              [model](const http::Request &, SharedResponder responder) {
+                responder->reply({.body = dumpAny(describeTokenizer(
+                                      model->model->tokenizer().spec()))});
+              }});
 }
 
 } // namespace lathe::runtime::serve

@@ -6,6 +6,7 @@ a server of the chain model (chain_model.py) that all tests of the file share.
 """
 
 import atexit
+import importlib.util
 import json
 import os
 import pathlib
@@ -35,6 +36,23 @@ def use_clients():
         raise unittest.SkipTest("the clients cannot be installed")
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     site.addsitedir(str(CLIENTS / "lib" / version / "site-packages"))
+
+
+def load_cli_support():
+    """The support of tests/e2e/cli, which has the name of this file."""
+    path = REPOSITORY / "tests/e2e/cli/support.py"
+    spec = importlib.util.spec_from_file_location("cli_support", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def make_home() -> pathlib.Path:
+    """A folder that is there until the tests end."""
+    home = pathlib.Path(tempfile.mkdtemp(prefix="lathe-serve-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    return home
 
 
 class Server:
@@ -102,8 +120,7 @@ class ServeTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.home = pathlib.Path(tempfile.mkdtemp(prefix="lathe-serve-"))
-        atexit.register(shutil.rmtree, cls.home, ignore_errors=True)
+        cls.home = make_home()
         model = cls.home / "chain.gguf"
         chain_model.write(model, cls.template)
         cls.server = Server(model, *cls.options, home=cls.home)

@@ -3,6 +3,8 @@ that do not fit, clients that go away."""
 
 import http.client
 import json
+import os
+import re
 import socket
 import time
 import urllib.parse
@@ -62,14 +64,30 @@ class Clients(support.ServeTest):
         )
         return connection
 
+    def gauge(self, name: str) -> float:
+        text = self.server.request("/metrics")[1]
+        return float(re.search(rf"^lathe:{name}\b.* (\S+)$", text, re.M)[1])
+
+    def files(self) -> int:
+        return len(os.listdir(f"/proc/{self.server.process.pid}/fd"))
+
     def test_clients_that_leave(self):
-        for stream in (True, False) * 10:
+        self.server.request("/livez")
+        files = self.files()
+        for i in range(50):
+            stream = i % 2 == 0
             running, waiting = self.open(stream), self.open(stream)
             if stream:
                 self.assertIn(b"200", running.recv(64))
             running.close()
             waiting.close()
-        # Whoever comes next is served at once.
+        # Within a second nothing of them is left, and who comes next is served.
+        end = time.monotonic() + 1
+        names = ("num_requests_running", "num_requests_waiting")
+        while any(self.gauge(name) for name in names):
+            self.assertLess(time.monotonic(), end, "answers go on")
+        self.assertEqual(self.gauge("kv_cache_usage_perc"), 0)
+        self.assertLessEqual(self.files(), files + 2)
         begun = time.monotonic()
         status, _ = self.server.request("/v1/completions", {"prompt": "x"})
         self.assertEqual(status, 200)

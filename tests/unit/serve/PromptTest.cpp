@@ -73,6 +73,14 @@ TEST_F(PromptTest, OneBeginToken) {
   EXPECT_EQ(count(json{120}), 1u);
 }
 
+TEST_F(PromptTest, TokenizerInfo) {
+  json info = callRaw(routes, "GET", "/tokenizer_info").parsed();
+  EXPECT_EQ(info["bos_token"], "<|im_start|>");
+  EXPECT_EQ(info["eos_token"], "<|im_end|>");
+  EXPECT_EQ(info["pad_token"], nullptr);
+  EXPECT_EQ(info["chat_template"], chainTokenizer().chatTemplate);
+}
+
 TEST_F(PromptTest, ContentParts) {
   json parts = json::parse(
       R"([{"type":"text","text":"ab"},{"type":"text","text":"cd"}])");
