@@ -282,6 +282,7 @@ void tools::addServe(const CommandLine &line) {
       ->needs(record);
   command->add_flag("--log-json", options->isLogJson,
                     "Log in JSON, an object a line");
+  options->drafts.addTo(*command);
   options->open.addTo(*command);
   line.onGiven(command, [options] { return runServer(*options); });
 }
