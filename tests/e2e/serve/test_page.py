@@ -3,7 +3,9 @@ looks like with the model LATHE_MODEL (a path)."""
 
 import os
 import pathlib
+import random
 import tempfile
+import threading
 import time
 import unittest
 import urllib.request
@@ -181,26 +183,37 @@ class KeyTest(ServeTest):
 class Screenshot(unittest.TestCase):
     def test_take_one(self):
         home = pathlib.Path(os.environ["HOME"])
-        server = Server(pathlib.Path(os.environ["LATHE_MODEL"]), home=home)
+        model = pathlib.Path(os.environ["LATHE_MODEL"])
+        options = ("--name", "smollm2", "--context", 512, "--requests", 8)
+        server = Server(model, *options, home=home)
         self.addCleanup(server.stop)
+        self.addCleanup(setattr, self, "is_over", True)
+        for seed in range(10):
+            threading.Thread(target=self.use, args=(server, seed)).start()
         browser = Browser()
         self.addCleanup(browser.close)
         browser.open(server.url)
         browser.wait_for("model")
-        # Others use the server as well.
-        browser.evaluate(
-            "window.others = setInterval(() => { if (Math.random() < 0.5)"
-            " ask('/v1/completions', {method: 'POST', headers: {'Content-Type':"
-            " 'application/json'}, body: JSON.stringify({prompt: 'Once upon a time "
-            "there was a lathe ' + Math.random(), temperature: 1, max_tokens: 40 +"
-            " Math.floor(150 * Math.random())})}); }, 250); 1"
-        )
-        time.sleep(75)
+        time.sleep(85)
         browser.evaluate("$('temperature').value = 0; $('seed').value = 1")
         browser.type("What is a lathe used for?")
         browser.press("Enter", 13)
         browser.wait_for("document.querySelector('.answer footer').textContent")
         time.sleep(1.5)
         shot = browser.screenshot()
-        browser.evaluate("clearInterval(others)")
         pathlib.Path(os.environ["LATHE_SCREENSHOT"]).write_bytes(shot)
+
+    is_over = False
+
+    def use(self, server: Server, seed: int):
+        """Another client, who comes and goes."""
+        chance = random.Random(seed)
+        while not self.is_over:
+            body = {
+                "prompt": "Once upon a time there was a lathe " * chance.randrange(20),
+                "temperature": 1,
+                "seed": seed,
+                "max_tokens": chance.randrange(40, 200),
+            }
+            server.request("/v1/completions", {**body, "prompt": body["prompt"] + "x"})
+            time.sleep(chance.random() * 4)
