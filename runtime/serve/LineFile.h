@@ -24,7 +24,7 @@ public:
   using Warn = std::function<void(const std::string &message)>;
 
   /// Opens or makes (for its owner alone) a file to append to. `warn` is called
-  /// once, on the file's thread, when lines are lost; may be null. Errors:
+  /// once, on any thread, when lines are lost; may be null. Errors:
   /// NotFound (no such directory), Environment (no rights, another process
   /// writes to it), InvalidInput (no regular file).
   static Result<std::unique_ptr<LineFile>> open(const std::string &path,

@@ -27,6 +27,11 @@ if(LATHE_SANITIZE)
     -fno-omit-frame-pointer)
   target_link_options(lathe-flags INTERFACE -fsanitize=address,undefined)
 endif()
+if(LATHE_SANITIZE_THREADS)
+  target_compile_options(lathe-flags INTERFACE
+    -fsanitize=thread -fno-omit-frame-pointer)
+  target_link_options(lathe-flags INTERFACE -fsanitize=thread)
+endif()
 
 # lathe_add_library(NAME SOURCES a.cpp b.cpp DEPS x y): a static library of one
 # folder. Includes are written from the project root.

@@ -160,6 +160,7 @@ class Browser:
                 key=key,
                 code=key,
                 windowsVirtualKeyCode=code,
+                **({"text": "\r"} if key == "Enter" and kind == "keyDown" else {}),
             )
 
     def click(self, selector):
