@@ -14,24 +14,35 @@
 #ifndef LATHE_KERNELS_CPU_ATTENTION_H
 #define LATHE_KERNELS_CPU_ATTENTION_H
 
+#include "kernels/cpu/AttentionInt8.h"
 #include "kernels/cpu/AttentionTile.h"
 #include "kernels/cpu/AttentionUnits.h"
 #include "kernels/cpu/Quantize.h"
 
 namespace lathe::kernels::inline LATHE_ISA {
 
+/// The tiles of a cache of int8, or of floats.
+template <bool int8> struct TileOf {
+  template <typename K, u32 Q> using Type = AttentionTile<K, Q>;
+};
+template <> struct TileOf<true> {
+  template <typename K, u32 Q> using Type = Int8AttentionTile<K, Q>;
+};
+
 /// One unit of an attention kernel, for one thread.
 template <typename K> struct AttentionRun {
-  using Cache = CacheElement<typename K::Element>;
   static constexpr i64 headDim = K::headDim, chunk = K::chunk;
   static constexpr i64 perKv = K::heads / K::kvHeads;
   static constexpr i64 chunkPages = chunk / i64(pageTokens);
   static_assert(K::store == Store::F32 || perKv * headDim % 32 == 0,
                 "an activation block has one producer");
   using Result = ChunkResult<headDim>;
+  template <u32 Q>
+  using Tile = typename TileOf<K::element == KvType::Int8>::template Type<K, Q>;
+  using Query = typename Tile<1>::Query;
 
   /// Queries of a full tile, and of the tiles for fewer.
-  static constexpr u32 fullTile = attentionQueries;
+  static constexpr u32 fullTile = Tile<1>::mostQueries;
   static constexpr u32 halfTile = fullTile / 2;
   static constexpr u32 smallTile = perKv < fullTile ? u32(perKv) : fullTile;
   /// Rows whose queries share one pass over the keys.
@@ -139,34 +150,31 @@ private:
   template <typename Body>
   void overChunks(const AttentionWork &item, i64 row, i64 rows,
                   Body body) const {
-    i64 queries = rows * headCount, rowElems = headCount * headDim;
-    alignas(64) f32 panel[passQueries * headDim];
+    i64 queries = rows * headCount;
+    Query panel[passQueries];
     for (i64 r = 0; r < rows; ++r)
-      __builtin_memcpy(panel + r * rowElems,
-                       q + ((item.firstRow + row + r) * K::heads + firstHead) *
-                               headDim,
-                       u64(rowElems) * sizeof(f32));
+      for (i64 h = 0; h < headCount; ++h)
+        panel[r * headCount + h].set(
+            q +
+            ((item.firstRow + row + r) * K::heads + firstHead + h) * headDim);
     // A tile that is not full repeats the last query.
     i64 covered = queries;
     forTiles(queries, [&]<u32 Q>(i64 at) { covered = at + Q; });
     for (i64 query = queries; query < covered; ++query)
-      __builtin_memcpy(panel + query * headDim, panel + (queries - 1) * headDim,
-                       headDim * sizeof(f32));
+      panel[query] = panel[queries - 1];
     const KvGroupArgs &group = args->groups[K::group];
     const i32 *positions = args->positions + item.firstRow + row;
     for (i64 c = 0; c < item.chunkCount; ++c) {
       i64 start = (item.firstChunk + c) * chunk;
-      const void *keyPages[chunkPages], *valuePages[chunkPages];
+      const u8 *keyTiles[chunkPages], *valueTiles[chunkPages];
       i64 endPage =
           ceilDivide(positions[rows - 1] + 1 - start, i64(pageTokens));
       // Pages that no row sees need not exist.
       for (i64 p = firstPage(positions[0], start);
            p < endPage && p < chunkPages; ++p) {
         u64 page = pageOf(group, item.sequence, start + p * i64(pageTokens));
-        keyPages[p] =
-            headInPage<typename K::Element, headDim>(group, keys, page, kvHead);
-        valuePages[p] = headInPage<typename K::Element, headDim>(group, values,
-                                                                 page, kvHead);
+        keyTiles[p] = tileInPage<K>(group, keys, page, kvHead);
+        valueTiles[p] = tileInPage<K>(group, values, page, kvHead);
       }
       forTiles(queries, [&]<u32 Q>(i64 at) {
         Visible visible[Q];
@@ -175,8 +183,7 @@ private:
                            ? visibleIn(positions[(at + i) / headCount], start)
                            : Visible{0, 0};
         Result results[Q];
-        AttentionTile<K, Q>::run(panel + at * headDim, visible, keyPages,
-                                 valuePages, results);
+        Tile<Q>::run(panel + at, visible, keyTiles, valueTiles, results);
         for (u32 i = 0; i < Q && at + i < queries; ++i)
           body(c, at + i, results[i]);
       });
