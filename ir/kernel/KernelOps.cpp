@@ -128,8 +128,6 @@ bool hasRoom(SizeAttr size, LaunchRows rows, int64_t bytesPerRow) {
                                   : size.getT() >= bytesPerRow;
 }
 
-bool isCacheElement(Type type) { return type.isF16() || type.isF32(); }
-
 } // namespace
 
 int64_t lathe::ir::rowStoreBytes(Store store, int64_t n) {
@@ -325,8 +323,8 @@ LogicalResult RopeAppendKernelOp::verify() {
     return failure();
   if (getRopePairs() < 0 || getRopePairs() > getHeadDim() / 2)
     return emitOpError("rotates at most head_dim / 2 pairs");
-  if (!isCacheElement(getElement()))
-    return emitOpError("stores f16 or f32, not ") << getElement();
+  if (!cacheType(getElement()))
+    return emitOpError("stores f16, bf16, f32 or i8, not ") << getElement();
   if (getOwnChunk() < 0 || getOwnChunk() % pageTokens != 0)
     return emitOpError("own_chunk is a multiple of ") << pageTokens << " or 0";
   return success();
@@ -360,8 +358,8 @@ LogicalResult AttentionKernelOp::verify() {
     return failure();
   if (getChunk() <= 0 || getChunk() % pageTokens != 0)
     return emitOpError("needs a chunk of whole pages");
-  if (!isCacheElement(getElement()))
-    return emitOpError("reads f16 or f32, not ") << getElement();
+  if (!cacheType(getElement()))
+    return emitOpError("reads f16, bf16, f32 or i8, not ") << getElement();
   if (getStore() == Store::Q8 && getHeadDim() % activationBlockElems != 0)
     return emitOpError("stores whole q8 blocks per head");
   return success();

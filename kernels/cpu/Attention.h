@@ -22,10 +22,10 @@
 namespace lathe::kernels::inline LATHE_ISA {
 
 /// The tiles of a cache of int8, or of floats.
-template <bool int8> struct TileOf {
+template <bool int8> struct ChunkTileOf {
   template <typename K, u32 Q> using Type = AttentionTile<K, Q>;
 };
-template <> struct TileOf<true> {
+template <> struct ChunkTileOf<true> {
   template <typename K, u32 Q> using Type = Int8AttentionTile<K, Q>;
 };
 
@@ -38,7 +38,8 @@ template <typename K> struct AttentionRun {
                 "an activation block has one producer");
   using Result = ChunkResult<headDim>;
   template <u32 Q>
-  using Tile = typename TileOf<K::element == KvType::Int8>::template Type<K, Q>;
+  using Tile =
+      typename ChunkTileOf<K::element == KvType::Int8>::template Type<K, Q>;
   using Query = typename Tile<1>::Query;
 
   /// Queries of a full tile, and of the tiles for fewer.
@@ -162,20 +163,14 @@ private:
     forTiles(queries, [&]<u32 Q>(i64 at) { covered = at + Q; });
     for (i64 query = queries; query < covered; ++query)
       panel[query] = panel[queries - 1];
-    const KvGroupArgs &group = args->groups[K::group];
     const i32 *positions = args->positions + item.firstRow + row;
+    ChunkTiles<K> tiles = {};
+    findTiles(item, positions, rows, 0, tiles.nextKeys, tiles.values);
     for (i64 c = 0; c < item.chunkCount; ++c) {
       i64 start = (item.firstChunk + c) * chunk;
-      const u8 *keyTiles[chunkPages], *valueTiles[chunkPages];
-      i64 endPage =
-          ceilDivide(positions[rows - 1] + 1 - start, i64(pageTokens));
-      // Pages that no row sees need not exist.
-      for (i64 p = firstPage(positions[0], start);
-           p < endPage && p < chunkPages; ++p) {
-        u64 page = pageOf(group, item.sequence, start + p * i64(pageTokens));
-        keyTiles[p] = tileInPage<K>(group, keys, page, kvHead);
-        valueTiles[p] = tileInPage<K>(group, values, page, kvHead);
-      }
+      const u8 *nextValues[chunkPages] = {};
+      __builtin_memcpy(tiles.keys, tiles.nextKeys, sizeof(tiles.keys));
+      findTiles(item, positions, rows, c + 1, tiles.nextKeys, nextValues);
       forTiles(queries, [&]<u32 Q>(i64 at) {
         Visible visible[Q];
         for (u32 i = 0; i < Q; ++i)
@@ -183,10 +178,32 @@ private:
                            ? visibleIn(positions[(at + i) / headCount], start)
                            : Visible{0, 0};
         Result results[Q];
-        Tile<Q>::run(panel + at, visible, keyTiles, valueTiles, results);
+        tiles.fetch = at == 0;
+        Tile<Q>::run(panel + at, visible, tiles, results);
         for (u32 i = 0; i < Q && at + i < queries; ++i)
           body(c, at + i, results[i]);
       });
+      __builtin_memcpy(tiles.values, nextValues, sizeof(nextValues));
+    }
+  }
+
+  /// The tiles of an item's chunk `c`, null where no row at `positions` sees
+  /// anything: such pages need not exist.
+  void findTiles(const AttentionWork &item, const i32 *positions, i64 rows,
+                 i64 c, const u8 **keyTiles, const u8 **valueTiles) const {
+    const KvGroupArgs &group = args->groups[K::group];
+    i64 start = (item.firstChunk + c) * chunk;
+    i64 begin = firstPage(positions[0], start);
+    i64 end = c < item.chunkCount
+                  ? ceilDivide(positions[rows - 1] + 1 - start, i64(pageTokens))
+                  : 0;
+    for (i64 p = 0; p < chunkPages; ++p) {
+      keyTiles[p] = valueTiles[p] = nullptr;
+      if (p < begin || p >= end)
+        continue;
+      u64 page = pageOf(group, item.sequence, start + p * i64(pageTokens));
+      keyTiles[p] = tileInPage<K>(group, keys, page, kvHead);
+      valueTiles[p] = tileInPage<K>(group, values, page, kvHead);
     }
   }
 

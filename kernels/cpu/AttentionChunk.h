@@ -4,6 +4,7 @@
 #ifndef LATHE_KERNELS_CPU_ATTENTIONCHUNK_H
 #define LATHE_KERNELS_CPU_ATTENTIONCHUNK_H
 
+#include "kernels/abi/KvTile.h"
 #include "kernels/cpu/Math.h"
 #include "kernels/cpu/Skeleton.h"
 
@@ -20,6 +21,34 @@ template <i64 headDim> struct ChunkResult {
   static constexpr i64 padded = ceilDivide(headDim, 16) * 16;
   alignas(64) f32 o[padded];
   f32 m, l;
+};
+
+/// The tiles of a chunk's pages, set where a query sees something, and what to
+/// fetch meanwhile. Keys and values are two streams that take turns, one chunk
+/// each, so that the hardware, which fetches ahead of one stream, would begin
+/// anew at every turn: the values' tiles are fetched while keys are read, and
+/// the next chunk's keys' while values are. Into L2: L1 is full of this chunk.
+template <typename K> struct ChunkTiles {
+  static constexpr i64 pages = K::chunk / i64(pageTokens);
+  const u8 *keys[pages], *values[pages];
+  const u8 *nextKeys[pages]; ///< Null where there are none.
+  bool fetch;                ///< False: somebody else has.
+
+  LATHE_INLINE void fetchValues(i64 page) const {
+    if (fetch)
+      fetchTile(values[page]);
+  }
+  LATHE_INLINE void fetchNextKeys(i64 page) const {
+    if (fetch && nextKeys[page])
+      fetchTile(nextKeys[page]);
+  }
+
+private:
+  static LATHE_INLINE void fetchTile(const u8 *tile) {
+    LATHE_UNROLL
+    for (u64 i = 0; i < kvTileBytes(K::element, K::headDim); i += 64)
+      __builtin_prefetch(tile + i, 0, 2);
+  }
 };
 
 /// One chunk for Q queries.

@@ -44,7 +44,21 @@ template <i64 n> struct Int8Row {
   }
 };
 
+/// A query as an int8 cache wants it.
+template <i64 headDim> struct Int8Query : Int8Row<headDim> {
+  LATHE_INLINE void set(const f32 *q) {
+    for (i64 block = 0; block < Int8Row<headDim>::blocks; ++block) {
+      alignas(64) f32 x[32] = {};
+      i64 count = headDim - 32 * block;
+      __builtin_memcpy(x, q + 32 * block,
+                       u64(count < 32 ? count : 32) * sizeof(f32));
+      Int8Row<headDim>::set(block, x);
+    }
+  }
+};
+
 template <typename K, u32 Q> struct Int8AttentionTile {
+  using Query = Int8Query<K::headDim>;
   using Tile = KvTile<KvType::Int8, K::headDim>;
   using Chunk = AttentionChunk<K, Q>;
   static constexpr i64 headDim = K::headDim;
@@ -56,36 +70,26 @@ template <typename K, u32 Q> struct Int8AttentionTile {
   static constexpr u32 mostQueries =
       attentionQueries > 8 ? 8 : attentionQueries;
 
-  struct Query : Int8Row<headDim> {
-    LATHE_INLINE void set(const f32 *q) {
-      for (i64 block = 0; block < Int8Row<headDim>::blocks; ++block) {
-        alignas(64) f32 x[32] = {};
-        i64 count = headDim - 32 * block;
-        __builtin_memcpy(x, q + 32 * block,
-                         u64(count < 32 ? count : 32) * sizeof(f32));
-        Int8Row<headDim>::set(block, x);
-      }
-    }
-  };
-
-  /// queries: [Q]. tiles: of the chunk's pages.
-  static __attribute__((noinline)) void
-  run(const Query *queries, const Visible *visible, const u8 *const *keyTiles,
-      const u8 *const *valueTiles, ChunkResult<headDim> *results) {
+  /// queries: [Q].
+  static __attribute__((noinline)) void run(const Query *queries,
+                                            const Visible *visible,
+                                            const ChunkTiles<K> &tiles,
+                                            ChunkResult<headDim> *results) {
     Chunk::run(
         visible, results,
-        [&]<bool masked>(i32 page, f32(*scores)[chunk])
-            __attribute__((always_inline)) {
-              scorePage<masked>(queries, visible, keyTiles[page], page, scores);
-            },
+        [&]<bool masked>(i32 page,
+                         f32(*scores)[chunk]) __attribute__((always_inline)) {
+          tiles.fetchValues(page);
+          scorePage<masked>(queries, visible, tiles.keys[page], page, scores);
+        },
         [&](const f32(*p)[chunk], Visible any, Visible common)
             __attribute__((always_inline)) {
               Int8Row<chunk> weights[Q];
               for (i32 block = any.lo / 32; block * 32 < any.hi; ++block)
                 for (u32 i = 0; i < Q; ++i)
-                  setWeights(p[i], visible[i], any, common, valueTiles, block,
+                  setWeights(p[i], visible[i], any, common, tiles, block,
                              weights[i]);
-              weigh(weights, any, valueTiles, results);
+              weigh(weights, any, tiles, results);
             });
   }
 
@@ -132,7 +136,7 @@ private:
   /// is not visible. Pages outside of `any` are not read.
   static LATHE_INLINE void setWeights(const f32 *p, Visible visible,
                                       Visible any, Visible common,
-                                      const u8 *const *valueTiles, i32 block,
+                                      const ChunkTiles<K> &tiles, i32 block,
                                       Int8Row<chunk> &weights) {
     alignas(64) f32 x[32];
     LATHE_UNROLL
@@ -142,7 +146,7 @@ private:
       if ((page + 1) * tokens > any.lo && page * tokens < any.hi) {
         weight =
             load<Floats>(p + at) *
-            load<Floats>(Tile::valueScales(valueTiles[page]) + at % tokens);
+            load<Floats>(Tile::valueScales(tiles.values[page]) + at % tokens);
         if (at < common.lo || at + i32(width) > common.hi ||
             visible.hi <= visible.lo)
           weight = select(Chunk::sees(visible, Chunk::laneNumbers() + at),
@@ -155,13 +159,13 @@ private:
 
   /// o: lane = d, one chain over ascending blocks of 32 keys.
   static LATHE_INLINE void weigh(const Int8Row<chunk> *weights, Visible any,
-                                 const u8 *const *valueTiles,
+                                 const ChunkTiles<K> &tiles,
                                  ChunkResult<headDim> *results) {
     constexpr i64 parts = padded / i64(width);
     constexpr u32 room = (halves == 1 ? 14 : 4) / Q;
     constexpr u32 atOnce = room >= 4 ? 4 : room >= 2 ? 2 : 1;
     auto run = [&]<u32 P>(i64 part) __attribute__((always_inline)) {
-      weighParts<P>(weights, any, valueTiles, part * width, results);
+      weighParts<P>(weights, any, tiles, part * width, results);
     };
     i64 part = 0;
     for (; part + i64(atOnce) <= parts; part += atOnce)
@@ -172,7 +176,7 @@ private:
 
   template <u32 P>
   static LATHE_INLINE void weighParts(const Int8Row<chunk> *weights,
-                                      Visible any, const u8 *const *valueTiles,
+                                      Visible any, const ChunkTiles<K> &tiles,
                                       i64 d, ChunkResult<headDim> *results) {
     Floats o[Q][P];
     LATHE_UNROLL
@@ -190,7 +194,9 @@ private:
       for (i32 page = 2 * block; page < 2 * block + 2; ++page) {
         if ((page + 1) * tokens <= any.lo || page * tokens >= any.hi)
           continue;
-        const u8 *codes = Tile::valueCodes(valueTiles[page]) + 4 * d;
+        if (d == 0)
+          tiles.fetchNextKeys(page);
+        const u8 *codes = Tile::valueCodes(tiles.values[page]) + 4 * d;
         LATHE_UNROLL
         for (i32 j = 0; j < tokens; j += 4)
           LATHE_UNROLL

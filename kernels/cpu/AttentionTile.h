@@ -10,7 +10,17 @@
 
 namespace lathe::kernels::inline LATHE_ISA {
 
+/// A query as a float cache wants it.
+template <i64 headDim> struct FloatQuery {
+  f32 x[headDim];
+
+  LATHE_INLINE void set(const f32 *q) {
+    __builtin_memcpy(x, q, headDim * sizeof(f32));
+  }
+};
+
 template <typename K, u32 Q> struct AttentionTile {
+  using Query = FloatQuery<K::headDim>;
   using Cache = CacheElement<K::element>;
   using Type = typename Cache::Type;
   using Chunk = AttentionChunk<K, Q>;
@@ -18,29 +28,23 @@ template <typename K, u32 Q> struct AttentionTile {
   static constexpr i64 chunk = K::chunk;
   static constexpr u32 mostQueries = attentionQueries;
 
-  struct Query {
-    f32 x[headDim];
-
-    LATHE_INLINE void set(const f32 *q) {
-      __builtin_memcpy(x, q, headDim * sizeof(f32));
-    }
-  };
-
-  /// queries: [Q]. tiles: of the chunk's pages.
-  static __attribute__((noinline)) void
-  run(const Query *queries, const Visible *visible, const u8 *const *keyTiles,
-      const u8 *const *valueTiles, ChunkResult<headDim> *results) {
+  /// queries: [Q].
+  static __attribute__((noinline)) void run(const Query *queries,
+                                            const Visible *visible,
+                                            const ChunkTiles<K> &tiles,
+                                            ChunkResult<headDim> *results) {
     Chunk::run(
         visible, results,
-        [&]<bool masked>(i32 page, f32(*scores)[chunk])
-            __attribute__((always_inline)) {
-              scorePage<masked>(queries, visible,
-                                reinterpret_cast<const Type *>(keyTiles[page]),
-                                page, scores);
-            },
+        [&]<bool masked>(i32 page,
+                         f32(*scores)[chunk]) __attribute__((always_inline)) {
+          tiles.fetchValues(page);
+          scorePage<masked>(queries, visible,
+                            reinterpret_cast<const Type *>(tiles.keys[page]),
+                            page, scores);
+        },
         [&](const f32(*p)[chunk], Visible any, Visible common)
             __attribute__((always_inline)) {
-              weigh(p, visible, any, common, valueTiles, results);
+              weigh(p, visible, any, common, tiles, results);
             });
   }
 
@@ -82,13 +86,13 @@ private:
   /// o: lane = d, one chain over ascending visible keys.
   static LATHE_INLINE void weigh(const f32 (*p)[chunk], const Visible *visible,
                                  Visible any, Visible common,
-                                 const u8 *const *valueTiles,
+                                 const ChunkTiles<K> &tiles,
                                  ChunkResult<headDim> *results) {
     constexpr i64 parts = ceilDivide(headDim, i64(width));
     constexpr u32 room = accumulators / Q;
     constexpr u32 atOnce = room >= 4 ? 4 : room >= 2 ? 2 : 1;
     auto run = [&]<u32 P>(i64 part) __attribute__((always_inline)) {
-      weighParts<P>(p, visible, any, common, valueTiles, part * width, results);
+      weighParts<P>(p, visible, any, common, tiles, part * width, results);
     };
     i64 part = 0;
     for (; part + i64(atOnce) <= parts; part += atOnce)
@@ -100,7 +104,7 @@ private:
   template <u32 P>
   static LATHE_INLINE void
   weighParts(const f32 (*p)[chunk], const Visible *visible, Visible any,
-             Visible common, const u8 *const *valueTiles, i64 d,
+             Visible common, const ChunkTiles<K> &tiles, i64 d,
              ChunkResult<headDim> *results) {
     Floats o[Q][P];
     LATHE_UNROLL
@@ -112,7 +116,7 @@ private:
       for (i32 j = begin; j < end; ++j)
         LATHE_UNROLL
       for (u32 n = 0; n < P; ++n) {
-        Floats value = valueAt(valueTiles[j / 16], j % 16, d + n * width);
+        Floats value = valueAt(tiles.values[j / 16], j % 16, d + n * width);
         LATHE_UNROLL
         for (u32 i = 0; i < Q; ++i)
           if (visible[i].lo <= j && j < visible[i].hi)
@@ -121,12 +125,14 @@ private:
     };
     some(any.lo, common.lo);
     for (i32 page = common.lo / 16; page * 16 < common.hi; ++page) {
+      if (d == 0)
+        tiles.fetchNextKeys(page);
       i32 begin = page * 16 < common.lo ? common.lo : page * 16;
       i32 end = page * 16 + 16 < common.hi ? page * 16 + 16 : common.hi;
       for (i32 j = begin; j < end; ++j)
         LATHE_UNROLL
       for (u32 n = 0; n < P; ++n) {
-        Floats value = valueAt(valueTiles[page], j % 16, d + n * width);
+        Floats value = valueAt(tiles.values[page], j % 16, d + n * width);
         LATHE_UNROLL
         for (u32 i = 0; i < Q; ++i)
           o[i][n] = fma(Floats::splat(p[i][j]), value, o[i][n]);
