@@ -360,6 +360,9 @@ LogicalResult AttentionKernelOp::verify() {
     return emitOpError("needs a chunk of whole pages");
   if (!cacheType(getElement()))
     return emitOpError("reads f16, bf16, f32 or i8, not ") << getElement();
+  if (getElement().isInteger(8) && getChunk() % activationBlockElems != 0)
+    return emitOpError("reads i8 in blocks of ")
+           << activationBlockElems << " keys; chunk = " << getChunk();
   if (getStore() == Store::Q8 && getHeadDim() % activationBlockElems != 0)
     return emitOpError("stores whole q8 blocks per head");
   return success();
