@@ -2,6 +2,7 @@
 
 #include "codegen/cpu/CpuTarget.h"
 #include "ir/kernel/Kernel.h"
+#include "ir/lathe/CacheElement.h"
 #include "kernels/abi/StepArgs.h"
 #include "runtime/support/KvTypeNames.h"
 #include "runtime/support/Quote.h"

@@ -1,5 +1,6 @@
 #include "passes/Passes.h"
 
+#include "ir/lathe/CacheElement.h"
 #include "runtime/support/KvTypeNames.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -1,6 +1,7 @@
 #include "codegen/cpu/KernelPrinter.h"
 
 #include "codegen/cpu/RegionPrinter.h"
+#include "ir/lathe/CacheElement.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -1,6 +1,7 @@
 /// \file
 /// Fused attention, over one sequence and over the cache.
 #include "ir/interpreter/Frame.h"
+#include "ir/lathe/CacheElement.h"
 #include "runtime/support/Fp16.h"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 #include "ir/kernel/Kernel.h"
 
+#include "ir/lathe/CacheElement.h"
 #include "kernels/abi/StepArgs.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -3,7 +3,6 @@
 #ifndef LATHE_IR_LATHE_LATHE_H
 #define LATHE_IR_LATHE_LATHE_H
 
-#include "kernels/abi/KvTile.h"
 #include "kernels/formats/Format.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -43,11 +42,6 @@ namespace lathe::ir {
 /// error at `from`.
 WeightOp lookupWeight(mlir::Operation *from, mlir::FlatSymbolRefAttr symbol,
                       mlir::SymbolTableCollection &symbols);
-
-/// The dtype of a KV cache of such elements (f16, bf16, f32, i8), and back;
-/// nothing for any other type.
-std::optional<KvType> cacheType(mlir::Type element);
-mlir::Type cacheElement(mlir::MLIRContext *context, KvType type);
 
 /// The module's form; `"sequence"` if nothing is said.
 bool isStepForm(mlir::ModuleOp module);

@@ -1,5 +1,7 @@
 #include "ir/lathe/Verify.h"
 
+#include "ir/lathe/CacheElement.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"

@@ -1,5 +1,5 @@
-// KV caches of bf16 and int8: the same bits in any manner of evaluation, and how
-// far they move the distribution of the next token.
+// KV caches of bf16 and int8: the same bits in any manner of evaluation, and
+// how far they move the distribution of the next token.
 #include "tests/e2e/seeded/SeededModel.h"
 #include "tests/e2e/support/Evaluate.h"
 #include "tests/unit/support/TempDir.h"
@@ -55,9 +55,9 @@ TEST_P(KvTypeTest, SameBitsAndCloseToF32) {
                         std::span<const f32> wanted) {
     ASSERT_TRUE(logits.has_value()) << logits.error().message;
     ASSERT_EQ(logits->size(), wanted.size());
-    EXPECT_EQ(std::memcmp(logits->data(), wanted.data(),
-                          wanted.size() * sizeof(f32)),
-              0);
+    EXPECT_EQ(
+        std::memcmp(logits->data(), wanted.data(), wanted.size() * sizeof(f32)),
+        0);
   };
   std::vector<f32> reference;
   for (const std::string &isa : isas | std::views::reverse) {
@@ -106,7 +106,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Combine(testing::Values("bf16", "int8"),
                      testing::Values("llama-gqa", "llama-head-size",
                                      "gemma3-window-odd",
-                                     "gemma3-attention-softcap", "format-q4-0")),
+                                     "gemma3-attention-softcap",
+                                     "format-q4-0")),
     [](const testing::TestParamInfo<Param> &info) {
       std::string name =
           std::get<0>(info.param) + "_" + std::get<1>(info.param);

@@ -334,10 +334,11 @@ TEST_F(OpsTest, ACacheHoldsWhatItsElementsCan) {
     Interpreter interpreter(*module, weights);
     ir::KvStore store;
     auto count = static_cast<int64_t>(head.size());
-    auto results = interpreter.runStep(
-        "f",
-        {Tensor::ints({1}, {0}), Tensor::floats({1, 1, count}, std::move(head))},
-        {{0, 0}}, store);
+    auto results =
+        interpreter.runStep("f",
+                            {Tensor::ints({1}, {0}),
+                             Tensor::floats({1, 1, count}, std::move(head))},
+                            {{0, 0}}, store);
     EXPECT_TRUE(mlir::succeeded(results)) << messages;
     return mlir::succeeded(results) ? valuesOf((*results)[0])
                                     : std::vector<double>();
