@@ -54,9 +54,8 @@ private:
 
   /// Scores of 16 keys, -inf where a query does not see one if `masked`; a
   /// query without visible keys in the chunk may have any. Lane = key, one
-  /// chain over d for each. One page after the other: the hardware fetches
-  /// ahead of a single stream better than software does, and of two at once not
-  /// at all.
+  /// chain over d for each. One page after the other: of two streams at once
+  /// the hardware fetches neither ahead.
   template <bool masked>
   static LATHE_INLINE void scorePage(const Query *queries,
                                      const Visible *visible, const Type *keys,
