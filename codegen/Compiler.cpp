@@ -12,6 +12,7 @@
 #include "passes/PluginLoader.h"
 #include "runtime/engine/TrustStore.h"
 #include "runtime/support/AtomicFile.h"
+#include "runtime/support/KvTypeNames.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -243,9 +244,10 @@ private:
                     "output",
                     options.output);
     }
-    if (options.kvDtype != "f16" && options.kvDtype != "f32")
+    if (!kvTypeFromName(options.kvDtype))
       return fail(ErrorKind::InvalidInput,
-                  "unknown KV dtype '{}'; known are f16, f32", options.kvDtype);
+                  "unknown KV dtype '{}'; known are f16, bf16, f32, int8",
+                  options.kvDtype);
     std::vector<std::string> names = options.targets;
     if (names.empty())
       names.emplace_back("cpu:native");

@@ -2,7 +2,9 @@
 
 #include "codegen/cpu/CpuTarget.h"
 #include "ir/kernel/Kernel.h"
+#include "ir/lathe/CacheElement.h"
 #include "kernels/abi/StepArgs.h"
+#include "runtime/support/KvTypeNames.h"
 #include "runtime/support/Quote.h"
 
 using namespace mlir;
@@ -222,7 +224,7 @@ std::vector<fb::KvGroupT> codegen::describeGroups(ModuleOp module) {
     group.window = static_cast<uint32_t>(op.getWindow());
     group.page_tokens = pageTokens;
     group.page_bytes = static_cast<uint64_t>(op.getPageBytes());
-    group.dtype = op.getElement().isF16() ? "f16" : "f32";
+    group.dtype = kvTypeName(*ir::cacheType(op.getElement()));
     group.kv_heads = static_cast<uint32_t>(op.getKvHeads());
     group.head_dim = static_cast<uint32_t>(op.getHeadDim());
     for (auto kernel : module.getOps<ir::AttentionKernelOp>())

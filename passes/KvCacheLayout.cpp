@@ -1,6 +1,7 @@
 #include "passes/Passes.h"
 
-#include "kernels/abi/StepArgs.h"
+#include "ir/lathe/CacheElement.h"
+#include "runtime/support/KvTypeNames.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
@@ -25,6 +26,10 @@ struct KvCacheLayoutPass : impl::KvCacheLayoutBase<KvCacheLayoutPass> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    if (!kvTypeFromName(dtype)) {
+      module.emitError("kv-cache-layout knows no dtype '") << dtype << "'";
+      return signalPassFailure();
+    }
     auto body = module.lookupSymbol<func::FuncOp>("body");
     if (!body || isStepForm(module)) {
       module.emitError("kv-cache-layout needs a sequence-form @body");
@@ -81,9 +86,10 @@ private:
   KvGroupOp makeGroup(OpBuilder &builder, Location loc, GroupKey key,
                       ArrayRef<int64_t> layers, int64_t id) {
     auto [window, kvHeads, headDim] = key;
-    Type element = dtype == "f32" ? builder.getF32Type() : builder.getF16Type();
+    Type element = cacheElement(builder.getContext(), *kvTypeFromName(dtype));
     int64_t bytes =
-        pageTokens * kvHeads * headDim * (element.getIntOrFloatBitWidth() / 8);
+        kvHeads * static_cast<int64_t>(kvTileBytes(
+                      *cacheType(element), static_cast<uint64_t>(headDim)));
     int64_t stride = (bytes + 63) / 64 * 64;
     SmallVector<int64_t> kOffsets, vOffsets;
     int64_t offset = 0;

@@ -95,7 +95,8 @@ def KvCacheLayout : Pass<"kv-cache-layout", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::lathe::ir::LatheDialect"];
   let options = [Option<"dtype", "dtype", "std::string", "\"f16\"",
-                        "How the cache stores keys and values: f16 or f32">];
+                        "How the cache stores keys and values: f16, bf16, f32 "
+                        "or int8">];
 }
 
 def FormKernels : Pass<"form-kernels", "::mlir::ModuleOp"> {

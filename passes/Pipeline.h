@@ -15,7 +15,7 @@ namespace lathe::passes {
 
 /// What the pipeline may be told.
 struct PipelineOptions {
-  std::string kvDtype = "f16"; ///< f16 or f32.
+  std::string kvDtype = "f16"; ///< A name of kernels/abi/KvTile.h.
   ir::TargetInfo target;
 };
 

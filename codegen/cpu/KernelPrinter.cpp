@@ -1,6 +1,7 @@
 #include "codegen/cpu/KernelPrinter.h"
 
 #include "codegen/cpu/RegionPrinter.h"
+#include "ir/lathe/CacheElement.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -31,7 +32,19 @@ StringRef sideName(Side side) {
   llvm_unreachable("all sides handled");
 }
 
-StringRef elementTag(Type type) { return type.isF16() ? "F16" : "F32"; }
+StringRef cacheTag(Type element) {
+  switch (*cacheType(element)) {
+  case KvType::F16:
+    return "KvType::F16";
+  case KvType::BF16:
+    return "KvType::BF16";
+  case KvType::F32:
+    return "KvType::F32";
+  case KvType::Int8:
+    return "KvType::Int8";
+  }
+  llvm_unreachable("all KV types handled");
+}
 
 template <typename T>
 void printList(raw_ostream &os, StringRef indent, StringRef type,
@@ -120,7 +133,8 @@ void printStruct(raw_ostream &os, RopeAppendKernelOp op) {
      << codegen::floatLiteral(op.getEpsilon().convertToFloat()) << ";\n"
      << "  static constexpr f32 qScale = "
      << codegen::floatLiteral(op.getQScale().convertToFloat()) << ";\n"
-     << "  using Element = " << elementTag(op.getElement()) << ";\n"
+     << "  static constexpr KvType element = " << cacheTag(op.getElement())
+     << ";\n"
      << "  static constexpr i64 chunk = " << op.getOwnChunk() << ";\n";
 }
 
@@ -133,7 +147,8 @@ void printStruct(raw_ostream &os, AttentionKernelOp op) {
      << "  static constexpr i64 window = " << op.getWindow() << ";\n"
      << "  static constexpr f32 softcap = "
      << codegen::floatLiteral(op.getSoftcap().convertToFloat()) << ";\n"
-     << "  using Element = " << elementTag(op.getElement()) << ";\n"
+     << "  static constexpr KvType element = " << cacheTag(op.getElement())
+     << ";\n"
      << "  static constexpr Store store = " << storeName(op.getStore())
      << ";\n";
 }

@@ -1,10 +1,12 @@
 /// \file
 /// Fused attention, over one sequence and over the cache.
 #include "ir/interpreter/Frame.h"
+#include "ir/lathe/CacheElement.h"
 #include "runtime/support/Fp16.h"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 using namespace mlir;
 using namespace lathe;
@@ -48,8 +50,39 @@ bool visible(int64_t row, int64_t key, int64_t window) {
   return key <= row && (window == 0 || row - key < window);
 }
 
-float roundTo(Type element, float value) {
-  return element.isF16() ? runtime::f16ToF32(runtime::f32ToF16(value)) : value;
+/// numerics.md, "Rotary embedding and KV append": int8 with one scale.
+void roundToInt8(MutableArrayRef<float> head) {
+  float amax = 0;
+  bool finite = true;
+  for (float value : head) {
+    finite &= std::isfinite(value);
+    amax = std::max(amax, std::abs(value));
+  }
+  float d = amax / 127.0f, s = 127.0f / amax;
+  for (float &value : head)
+    if (!finite)
+      value = std::numeric_limits<float>::quiet_NaN();
+    else
+      value = amax < 0x1p-100f ? 0.0f : d * std::nearbyint(value * s);
+}
+
+/// A head's values as the cache keeps them; of int8 d·q.
+void roundHead(KvType type, MutableArrayRef<float> head) {
+  switch (type) {
+  case KvType::F16:
+    for (float &value : head)
+      value = runtime::f16ToF32(runtime::f32ToF16(value));
+    return;
+  case KvType::BF16:
+    for (float &value : head)
+      value = runtime::bf16ToF32(runtime::f32ToBf16(value));
+    return;
+  case KvType::F32:
+    return;
+  case KvType::Int8:
+    roundToInt8(head);
+    return;
+  }
 }
 
 } // namespace
@@ -96,14 +129,18 @@ LogicalResult lathe::ir::evaluate(KvAppendOp op, Frame &frame) {
                      "needs a key and a value per row of the step", frame)))
     return failure();
   auto written = std::make_shared<std::map<KvPlace, KvEntry>>();
-  auto width = static_cast<size_t>(k.dim(1) * k.dim(2));
+  auto headDim = static_cast<size_t>(k.dim(2));
+  size_t width = static_cast<size_t>(k.dim(1)) * headDim;
+  KvType type = *cacheType(group.getElement());
   for (size_t t = 0; t < rows.size(); ++t) {
-    KvEntry entry;
-    for (size_t i = 0; i < width; ++i) {
-      entry.key.push_back(roundTo(group.getElement(), k.f32()[t * width + i]));
-      entry.value.push_back(
-          roundTo(group.getElement(), v.f32()[t * width + i]));
-    }
+    auto rounded = [&](const Tensor &rows) {
+      const float *row = rows.f32().data() + t * width;
+      std::vector<float> values(row, row + width);
+      for (size_t at = 0; at < width; at += headDim)
+        roundHead(type, MutableArrayRef<float>(values).slice(at, headDim));
+      return values;
+    };
+    KvEntry entry = {rounded(k), rounded(v)};
     written->insert_or_assign(KvPlace{op.getGroup().str(), op.getLayer(),
                                       rows[t].sequence, rows[t].position},
                               std::move(entry));

@@ -1,5 +1,6 @@
 #include "ir/kernel/Kernel.h"
 
+#include "ir/lathe/CacheElement.h"
 #include "kernels/abi/StepArgs.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -127,8 +128,6 @@ bool hasRoom(SizeAttr size, LaunchRows rows, int64_t bytesPerRow) {
   return rows == LaunchRows::Head ? size.getE() >= maxHeadRows * bytesPerRow
                                   : size.getT() >= bytesPerRow;
 }
-
-bool isCacheElement(Type type) { return type.isF16() || type.isF32(); }
 
 } // namespace
 
@@ -325,8 +324,8 @@ LogicalResult RopeAppendKernelOp::verify() {
     return failure();
   if (getRopePairs() < 0 || getRopePairs() > getHeadDim() / 2)
     return emitOpError("rotates at most head_dim / 2 pairs");
-  if (!isCacheElement(getElement()))
-    return emitOpError("stores f16 or f32, not ") << getElement();
+  if (!cacheType(getElement()))
+    return emitOpError("stores f16, bf16, f32 or i8, not ") << getElement();
   if (getOwnChunk() < 0 || getOwnChunk() % pageTokens != 0)
     return emitOpError("own_chunk is a multiple of ") << pageTokens << " or 0";
   return success();
@@ -360,8 +359,11 @@ LogicalResult AttentionKernelOp::verify() {
     return failure();
   if (getChunk() <= 0 || getChunk() % pageTokens != 0)
     return emitOpError("needs a chunk of whole pages");
-  if (!isCacheElement(getElement()))
-    return emitOpError("reads f16 or f32, not ") << getElement();
+  if (!cacheType(getElement()))
+    return emitOpError("reads f16, bf16, f32 or i8, not ") << getElement();
+  if (getElement().isInteger(8) && getChunk() % activationBlockElems != 0)
+    return emitOpError("reads i8 in blocks of ")
+           << activationBlockElems << " keys; chunk = " << getChunk();
   if (getStore() == Store::Q8 && getHeadDim() % activationBlockElems != 0)
     return emitOpError("stores whole q8 blocks per head");
   return success();

@@ -168,7 +168,8 @@ def RopeAppendKernelOp : Kernel_KernelOp<"rope_append"> {
     layer's K and V in the group's pool, q out f32 `[T, heads·head_dim]`.
 
     q out = rope(norm(q)) · q_scale; K gets rope(norm(k)), V gets v, both
-    converted to `element`, at the row's page and token.
+    converted to `element` (f16, bf16, f32, or i8 with one scale per row and
+    head), at the row's page and token.
 
     `own_chunk` is the chunk of the attention that follows if in steps of at most
     `maxReplicatedRows` rows each thread may prepare just what its own units of

@@ -1,5 +1,7 @@
 #include "ir/lathe/Verify.h"
 
+#include "ir/lathe/CacheElement.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -42,6 +44,28 @@ bool lathe::ir::isFiniteFrom(const APFloat &value, double least) {
   return value.isFinite() && value.convertToDouble() >= least;
 }
 
+std::optional<KvType> lathe::ir::cacheType(Type element) {
+  for (KvType type : {KvType::F16, KvType::BF16, KvType::F32, KvType::Int8})
+    if (element == cacheElement(element.getContext(), type))
+      return type;
+  return std::nullopt;
+}
+
+Type lathe::ir::cacheElement(MLIRContext *context, KvType type) {
+  Builder builder(context);
+  switch (type) {
+  case KvType::F16:
+    return builder.getF16Type();
+  case KvType::BF16:
+    return builder.getBF16Type();
+  case KvType::F32:
+    return builder.getF32Type();
+  case KvType::Int8:
+    return builder.getIntegerType(8);
+  }
+  return {};
+}
+
 LogicalResult KvGroupOp::verify() {
   size_t layers = getLayers().size();
   if (layers == 0 || getKOffsets().size() != layers ||
@@ -49,14 +73,17 @@ LogicalResult KvGroupOp::verify() {
     return emitOpError("needs one K and one V offset for each of its layers");
   if (getKvHeads() <= 0 || getHeadDim() <= 0)
     return emitOpError("needs positive kv_heads and head_dim");
-  if (!getElement().isF16() && !getElement().isF32())
-    return emitOpError("stores f16 or f32, not ") << getElement();
+  std::optional<KvType> type = cacheType(getElement());
+  if (!type)
+    return emitOpError("stores f16, bf16, f32 or i8, not ") << getElement();
   if ((getKind() == KvKind::Window) != (getWindow() > 0))
     return emitOpError("needs a positive window if and only if its kind is "
                        "window");
-  int64_t bytes = 16 * (getElement().getIntOrFloatBitWidth() / 8);
-  if (__builtin_mul_overflow(bytes, getKvHeads(), &bytes) ||
-      __builtin_mul_overflow(bytes, getHeadDim(), &bytes))
+  int64_t bytes = 0;
+  if (getHeadDim() > int64_t(1) << 32 ||
+      __builtin_mul_overflow(
+          getKvHeads(), kvTileBytes(*type, static_cast<uint64_t>(getHeadDim())),
+          &bytes))
     return emitOpError("has tokens larger than 2^63 bytes");
   for (int64_t offset :
        llvm::concat<const int64_t>(getKOffsets(), getVOffsets()))

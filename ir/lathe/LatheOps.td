@@ -58,7 +58,9 @@ def KvGroupOp : Lathe_Op<"kv_group", [Symbol]> {
   let description = [{
     Made by `kv-cache-layout`. A page holds 16 tokens of all layers of the
     group; a layer's keys start at `k_offsets[i]` in a page, its values at
-    `v_offsets[i]`. K is stored `[head][d][16 tokens]`, V `[head][16 tokens][d]`.
+    `v_offsets[i]`. K is stored `[head][d][16 tokens]`, V `[head][16 tokens][d]`
+    in `element`: f16, bf16, f32, or i8 with a scale per token and head beside
+    them (kernels/abi/KvTile.h has the bytes).
     `id` indexes the step's KV groups. `window` is 0 for a full group.
 
     ```mlir

@@ -14,24 +14,36 @@
 #ifndef LATHE_KERNELS_CPU_ATTENTION_H
 #define LATHE_KERNELS_CPU_ATTENTION_H
 
+#include "kernels/cpu/AttentionInt8.h"
 #include "kernels/cpu/AttentionTile.h"
 #include "kernels/cpu/AttentionUnits.h"
 #include "kernels/cpu/Quantize.h"
 
 namespace lathe::kernels::inline LATHE_ISA {
 
+/// The tiles of a cache of int8, or of floats.
+template <bool int8> struct ChunkTileOf {
+  template <typename K, u32 Q> using Type = AttentionTile<K, Q>;
+};
+template <> struct ChunkTileOf<true> {
+  template <typename K, u32 Q> using Type = Int8AttentionTile<K, Q>;
+};
+
 /// One unit of an attention kernel, for one thread.
 template <typename K> struct AttentionRun {
-  using Cache = CacheElement<typename K::Element>;
   static constexpr i64 headDim = K::headDim, chunk = K::chunk;
   static constexpr i64 perKv = K::heads / K::kvHeads;
   static constexpr i64 chunkPages = chunk / i64(pageTokens);
   static_assert(K::store == Store::F32 || perKv * headDim % 32 == 0,
                 "an activation block has one producer");
   using Result = ChunkResult<headDim>;
+  template <u32 Q>
+  using Tile =
+      typename ChunkTileOf<K::element == KvType::Int8>::template Type<K, Q>;
+  using Query = typename Tile<1>::Query;
 
   /// Queries of a full tile, and of the tiles for fewer.
-  static constexpr u32 fullTile = attentionQueries;
+  static constexpr u32 fullTile = Tile<1>::mostQueries;
   static constexpr u32 halfTile = fullTile / 2;
   static constexpr u32 smallTile = perKv < fullTile ? u32(perKv) : fullTile;
   /// Rows whose queries share one pass over the keys.
@@ -139,35 +151,26 @@ private:
   template <typename Body>
   void overChunks(const AttentionWork &item, i64 row, i64 rows,
                   Body body) const {
-    i64 queries = rows * headCount, rowElems = headCount * headDim;
-    alignas(64) f32 panel[passQueries * headDim];
+    i64 queries = rows * headCount;
+    Query panel[passQueries];
     for (i64 r = 0; r < rows; ++r)
-      __builtin_memcpy(panel + r * rowElems,
-                       q + ((item.firstRow + row + r) * K::heads + firstHead) *
-                               headDim,
-                       u64(rowElems) * sizeof(f32));
+      for (i64 h = 0; h < headCount; ++h)
+        panel[r * headCount + h].set(
+            q +
+            ((item.firstRow + row + r) * K::heads + firstHead + h) * headDim);
     // A tile that is not full repeats the last query.
     i64 covered = queries;
     forTiles(queries, [&]<u32 Q>(i64 at) { covered = at + Q; });
     for (i64 query = queries; query < covered; ++query)
-      __builtin_memcpy(panel + query * headDim, panel + (queries - 1) * headDim,
-                       headDim * sizeof(f32));
-    const KvGroupArgs &group = args->groups[K::group];
+      panel[query] = panel[queries - 1];
     const i32 *positions = args->positions + item.firstRow + row;
+    ChunkTiles<K> tiles = {};
+    findTiles(item, positions, rows, 0, tiles.nextKeys, tiles.values);
     for (i64 c = 0; c < item.chunkCount; ++c) {
       i64 start = (item.firstChunk + c) * chunk;
-      const void *keyPages[chunkPages], *valuePages[chunkPages];
-      i64 endPage =
-          ceilDivide(positions[rows - 1] + 1 - start, i64(pageTokens));
-      // Pages that no row sees need not exist.
-      for (i64 p = firstPage(positions[0], start);
-           p < endPage && p < chunkPages; ++p) {
-        u64 page = pageOf(group, item.sequence, start + p * i64(pageTokens));
-        keyPages[p] =
-            headInPage<typename K::Element, headDim>(group, keys, page, kvHead);
-        valuePages[p] = headInPage<typename K::Element, headDim>(group, values,
-                                                                 page, kvHead);
-      }
+      const u8 *nextValues[chunkPages] = {};
+      __builtin_memcpy(tiles.keys, tiles.nextKeys, sizeof(tiles.keys));
+      findTiles(item, positions, rows, c + 1, tiles.nextKeys, nextValues);
       forTiles(queries, [&]<u32 Q>(i64 at) {
         Visible visible[Q];
         for (u32 i = 0; i < Q; ++i)
@@ -175,11 +178,32 @@ private:
                            ? visibleIn(positions[(at + i) / headCount], start)
                            : Visible{0, 0};
         Result results[Q];
-        AttentionTile<K, Q>::run(panel + at * headDim, visible, keyPages,
-                                 valuePages, results);
+        tiles.fetch = at == 0;
+        Tile<Q>::run(panel + at, visible, tiles, results);
         for (u32 i = 0; i < Q && at + i < queries; ++i)
           body(c, at + i, results[i]);
       });
+      __builtin_memcpy(tiles.values, nextValues, sizeof(nextValues));
+    }
+  }
+
+  /// The tiles of an item's chunk `c`, null where no row at `positions` sees
+  /// anything: such pages need not exist.
+  void findTiles(const AttentionWork &item, const i32 *positions, i64 rows,
+                 i64 c, const u8 **keyTiles, const u8 **valueTiles) const {
+    const KvGroupArgs &group = args->groups[K::group];
+    i64 start = (item.firstChunk + c) * chunk;
+    i64 begin = firstPage(positions[0], start);
+    i64 end = c < item.chunkCount
+                  ? ceilDivide(positions[rows - 1] + 1 - start, i64(pageTokens))
+                  : 0;
+    for (i64 p = 0; p < chunkPages; ++p) {
+      keyTiles[p] = valueTiles[p] = nullptr;
+      if (p < begin || p >= end)
+        continue;
+      u64 page = pageOf(group, item.sequence, start + p * i64(pageTokens));
+      keyTiles[p] = tileInPage<K>(group, keys, page, kvHead);
+      valueTiles[p] = tileInPage<K>(group, values, page, kvHead);
     }
   }
 

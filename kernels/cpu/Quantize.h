@@ -20,6 +20,23 @@ LATHE_INLINE FourInts addFours(IntLanes x) {
   return parts[0];
 }
 
+/// How values become int8: q = roundeven(x * inverse), x ~ d * q.
+struct Scaling {
+  f32 d;
+  f32 inverse; ///< 0: every q is 0.
+};
+
+/// The scaling of values by the bits of their largest magnitude.
+LATHE_INLINE Scaling scalingOf(i32 largest) {
+  constexpr i32 infinityBits = 0x7f800000, tinyBits = (127 - 100) << 23;
+  if (__builtin_expect(largest >= infinityBits, 0))
+    return {bitsAs<f32>(0x7fc00000), 0};
+  if (__builtin_expect(largest < tinyBits, 0))
+    return {0, 0};
+  f32 amax = bitsAs<f32>(largest);
+  return {amax / 127.0f, 127.0f / amax};
+}
+
 /// Quantizes 32 values, x[0..32), to `block`.
 inline void quantizeBlock(const f32 *x, ActivationBlock *block) {
   constexpr u32 parts = 32 / width;
@@ -32,17 +49,14 @@ inline void quantizeBlock(const f32 *x, ActivationBlock *block) {
     IntLanes magnitude = bitsAs<IntLanes>(values[i].v) & 0x7fffffff;
     largest = magnitude > largest ? magnitude : largest;
   }
-  i32 top = __builtin_reduce_max(largest);
-  constexpr i32 infinityBits = 0x7f800000, tinyBits = (127 - 100) << 23;
-  if (__builtin_expect(top >= infinityBits || top < tinyBits, 0)) {
+  Scaling scaling = scalingOf(__builtin_reduce_max(largest));
+  if (__builtin_expect(scaling.inverse == 0, 0)) {
     __builtin_memset(block, 0, sizeof(*block));
-    if (top >= infinityBits)
-      block->d = bitsAs<f32>(0x7fc00000);
+    block->d = scaling.d;
     return;
   }
-  f32 amax = bitsAs<f32>(top);
-  block->d = amax / 127.0f;
-  Floats scale = Floats::splat(127.0f / amax);
+  block->d = scaling.d;
+  Floats scale = Floats::splat(scaling.inverse);
   IntLanes halfSums[2] = {};
   LATHE_UNROLL
   for (u32 i = 0; i < parts; ++i) {

@@ -64,8 +64,7 @@ inline void normHead(f32 *head, const f32 *weight, f32 epsilon) {
 
 /// One rope_append kernel in one step.
 template <typename K> struct RopeAppendRun {
-  using Cache = CacheElement<typename K::Element>;
-  using Type = typename Cache::Type;
+  using Tile = KvTile<K::element, K::headDim>;
   static constexpr i64 headDim = K::headDim, pairs = K::ropePairs;
   static constexpr i64 padded = ceilDivide(headDim, 16) * 16;
   static constexpr u32 tableAt = 3, normAt = tableAt + (pairs > 0 ? 1 : 0);
@@ -109,24 +108,15 @@ template <typename K> struct RopeAppendRun {
     u64 page = pageOf(group, args->rowSequence[row], position);
     i64 token = position % i64(pageTokens);
     i64 offset = (row * K::kvHeads + kvHead) * headDim;
-    alignas(64) f32 head[padded] = {};
-    alignas(64) Type converted[padded];
-    auto convert = [&] {
-      for (i64 d = 0; d < padded; d += width)
-        Cache::put(converted + d, load<Floats>(head + d));
+    auto tile = [&](u32 operand) {
+      return const_cast<u8 *>(
+          tileInPage<K>(group, operands[operand], page, kvHead));
     };
+    alignas(64) f32 head[padded] = {};
     prepare(k + offset, normAt + 1, entry, head);
-    convert();
-    Type *keys = const_cast<Type *>(headInPage<typename K::Element, headDim>(
-        group, operands[poolAt], page, kvHead));
-    for (i64 d = 0; d < headDim; ++d)
-      keys[d * i64(pageTokens) + token] = converted[d];
+    Tile::putKey(tile(poolAt), token, head);
     __builtin_memcpy(head, v + offset, headDim * sizeof(f32));
-    convert();
-    Type *values = const_cast<Type *>(headInPage<typename K::Element, headDim>(
-        group, operands[poolAt + 1], page, kvHead));
-    __builtin_memcpy(values + token * headDim, converted,
-                     headDim * sizeof(Type));
+    Tile::putValue(tile(poolAt + 1), token, head);
   }
 
 private:

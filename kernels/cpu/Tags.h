@@ -15,10 +15,6 @@ enum class Store { F32, Q8 };
 /// What a side operand is indexed by: f32 [rows][n], f32 [n] or f32 [rows].
 enum class Side { Element, Column, Row };
 
-/// The dtype of a KV cache, as a type.
-struct F16 {};
-struct F32 {};
-
 /// A list of printed structures.
 template <typename... Types> struct TypeList {
   static constexpr u32 size = sizeof...(Types);

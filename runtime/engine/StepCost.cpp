@@ -23,8 +23,9 @@ bool isMatrix(const fb::Weight &weight) {
   return viewOf(weight.layout()) == kernels::r16Name;
 }
 
-u64 elementBytes(const fb::KvGroup &group) {
-  return kvElementBytes(viewOf(group.dtype()));
+/// Bytes of a token's K and V in one layer of a group.
+u64 tokenBytes(const fb::KvGroup &group) {
+  return 2 * u64(group.kv_heads()) * kvTileBytes(group) / pageTokens;
 }
 
 /// Keys of a group that a row at `position` sees, its own included.
@@ -38,9 +39,11 @@ u64 keysSeen(const fb::KvGroup &group, u64 position) {
 /// The KV cache's part of a launch that reads it: attention.
 void addAttention(const fb::KvGroup &group, const StepShape &shape,
                   LaunchCost &cost) {
-  u64 keyBytes =
-      2 * u64(group.kv_heads()) * group.head_dim() * elementBytes(group);
+  u64 keyBytes = tokenBytes(group);
   // A product of query and key, one of weight and value.
+  u64 LaunchCost::*ops = viewOf(group.dtype()) == kvTypeName(KvType::Int8)
+                             ? &LaunchCost::int8Ops
+                             : &LaunchCost::f32Ops;
   u64 opsPerKey = 2 * 2 * u64(group.query_heads()) * group.head_dim();
   for (const StepShape::Sequence &sequence : shape.sequences) {
     if (sequence.rows == 0)
@@ -48,7 +51,7 @@ void addAttention(const fb::KvGroup &group, const StepShape &shape,
     u64 keys = keysSeen(group, sequence.start) + sequence.rows - 1;
     cost.kvBytes += keys * keyBytes;
     for (u64 row = 0; row < sequence.rows; ++row)
-      cost.f32Ops += keysSeen(group, sequence.start + row) * opsPerKey;
+      cost.*ops += keysSeen(group, sequence.start + row) * opsPerKey;
   }
 }
 
@@ -144,8 +147,7 @@ LaunchCost costOf(const fb::Manifest &manifest, const fb::Program &program,
   }
   cost.*ops += 2 * rows * kernel.macs_per_row();
   if (group && writesKv)
-    cost.kvBytes +=
-        rows * 2 * group->kv_heads() * group->head_dim() * elementBytes(*group);
+    cost.kvBytes += rows * tokenBytes(*group);
   else if (group)
     addAttention(*group, shape, cost);
   return cost;

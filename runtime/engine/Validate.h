@@ -5,6 +5,7 @@
 #define LATHE_RUNTIME_ENGINE_VALIDATE_H
 
 #include "codegen/engine/engine_generated.h"
+#include "runtime/support/KvTypeNames.h"
 #include "runtime/support/Result.h"
 
 #include <cstdint>
@@ -31,10 +32,11 @@ inline std::string_view viewOf(const flatbuffers::String *text) {
               : std::string_view();
 }
 
-/// Bytes of an element of the KV cache by its dtype's name; 0 for an unknown
-/// one, which no valid manifest has.
-inline uint64_t kvElementBytes(std::string_view dtype) {
-  return dtype == "f16" ? 2 : dtype == "f32" ? 4 : 0;
+/// Bytes of the K, or V, of one KV head of a layer in a page of a valid
+/// manifest's group.
+inline uint64_t kvTileBytes(const engine::fb::KvGroup &group) {
+  return lathe::kvTileBytes(*kvTypeFromName(viewOf(group.dtype())),
+                            group.head_dim());
 }
 
 /// The names in a list separated by single spaces.

@@ -36,9 +36,8 @@ bool isAligned(Checker &check, std::string_view item,
 
 /// K and V of all layers lie in the page, apart from each other.
 bool checkPage(Checker &check, const fb::KvGroup &group) {
-  auto bytes = checkedMul<uint64_t>(uint64_t(pageTokens) * group.kv_heads() *
-                                        group.head_dim(),
-                                    kvElementBytes(viewOf(group.dtype())));
+  // At most 2^16 heads of 2^16 elements.
+  uint64_t bytes = group.kv_heads() * kvTileBytes(group);
   std::vector<uint64_t> offsets(group.k_offsets()->begin(),
                                 group.k_offsets()->end());
   offsets.insert(offsets.end(), group.v_offsets()->begin(),
@@ -46,12 +45,12 @@ bool checkPage(Checker &check, const fb::KvGroup &group) {
   std::sort(offsets.begin(), offsets.end());
   uint64_t end = 0;
   for (uint64_t offset : offsets) {
-    if (!bytes || offset % kvAlignment != 0 || offset < end ||
-        !rangeFits(offset, *bytes, group.page_bytes()))
+    if (offset % kvAlignment != 0 || offset < end ||
+        !rangeFits(offset, bytes, group.page_bytes()))
       return check.invalid("K or V of a layer lies at {}, expected a "
                            "multiple of {} from {} on and an end before {}",
                            offset, kvAlignment, end, group.page_bytes());
-    end = offset + *bytes;
+    end = offset + bytes;
   }
   return true;
 }
@@ -80,9 +79,10 @@ bool checkGroup(Checker &check, const fb::Manifest &manifest,
   if (group.query_heads() % group.kv_heads() != 0)
     return check.invalid("{} query heads do not share {} KV heads evenly",
                          group.query_heads(), group.kv_heads());
-  if (kvElementBytes(viewOf(group.dtype())) == 0)
+  if (!kvTypeFromName(viewOf(group.dtype())))
     return check.reject(ErrorKind::Unsupported,
-                        "its dtype is {}, expected 'f16' or 'f32'",
+                        "its dtype is {}, expected 'f16', 'bf16', 'f32' or "
+                        "'int8'; a newer lathe may know it",
                         quoted(viewOf(group.dtype())));
   if (group.page_bytes() % kvAlignment != 0)
     return check.invalid("page_bytes is {}, expected a multiple of {}",

@@ -20,8 +20,7 @@ LoadedEngine::load(std::shared_ptr<const Engine> engine, std::string_view isa) {
 
 /// A strip for each head's K and V in each layer.
 static std::vector<KvStrip> stripsOf(const fb::KvGroup &group) {
-  u64 bytes = u64(pageTokens) * group.head_dim() *
-              kvElementBytes(viewOf(group.dtype()));
+  u64 bytes = kvTileBytes(group);
   std::vector<KvStrip> strips;
   for (const auto *offsets : {group.k_offsets(), group.v_offsets()})
     for (u64 offset : *offsets)

@@ -195,8 +195,8 @@ lathe.kv_group @g id(0) kind(<full>) window(0) element(f16) kv_heads(0) head_dim
 
 // -----
 
-// expected-error @+1 {{stores f16 or f32, not 'bf16'}}
-lathe.kv_group @g id(0) kind(<full>) window(0) element(bf16) kv_heads(2) head_dim(16) layers([0]) page_bytes(2048) k_offsets([0]) v_offsets([1024])
+// expected-error @+1 {{stores f16, bf16, f32 or i8, not 'f64'}}
+lathe.kv_group @g id(0) kind(<full>) window(0) element(f64) kv_heads(2) head_dim(16) layers([0]) page_bytes(2048) k_offsets([0]) v_offsets([1024])
 
 // -----
 
@@ -217,6 +217,12 @@ lathe.kv_group @g id(0) kind(<full>) window(0) element(f16) kv_heads(2) head_dim
 
 // expected-error @+1 {{has an offset of 1088 that is not a multiple of 64 inside a page}}
 lathe.kv_group @g id(0) kind(<full>) window(0) element(f16) kv_heads(2) head_dim(16) layers([0]) page_bytes(2048) k_offsets([0]) v_offsets([1088])
+
+// -----
+
+// A head of int8 has its scales behind it: 2 x 320 bytes.
+// expected-error @+1 {{has an offset of 640 that is not a multiple of 64 inside a page of 1216 bytes}}
+lathe.kv_group @g id(0) kind(<full>) window(0) element(i8) kv_heads(2) head_dim(16) layers([0]) page_bytes(1216) k_offsets([0]) v_offsets([640])
 
 // -----
 
@@ -925,13 +931,23 @@ kernel.rope_append @k group(0) heads(4) kv_heads(2) head_dim(16) rope_pairs(8) s
 
 // -----
 
-// expected-error @+1 {{stores f16 or f32, not 'bf16'}}
-kernel.rope_append @k group(0) heads(4) kv_heads(2) head_dim(16) rope_pairs(8) style(<halves>) qk_norm(false) epsilon(0.0) q_scale(1.0) element(bf16) own_chunk(128)
+// expected-error @+1 {{stores f16, bf16, f32 or i8, not 'i16'}}
+kernel.rope_append @k group(0) heads(4) kv_heads(2) head_dim(16) rope_pairs(8) style(<halves>) qk_norm(false) epsilon(0.0) q_scale(1.0) element(i16) own_chunk(128)
 
 // -----
 
 // expected-error @+1 {{needs heads, kv_heads and head_dim of 1 to 2^28, not 0}}
 kernel.attention @k group(0) heads(4) kv_heads(0) head_dim(16) chunk(128) window(0) softcap(0.0) element(f16) store(<f32>)
+
+// -----
+
+// expected-error @+1 {{reads f16, bf16, f32 or i8, not 'f64'}}
+kernel.attention @k group(0) heads(4) kv_heads(2) head_dim(16) chunk(128) window(0) softcap(0.0) element(f64) store(<f32>)
+
+// -----
+
+// expected-error @+1 {{reads i8 in blocks of 32 keys; chunk = 48}}
+kernel.attention @k group(0) heads(4) kv_heads(2) head_dim(16) chunk(48) window(0) softcap(0.0) element(i8) store(<f32>)
 
 // -----
 

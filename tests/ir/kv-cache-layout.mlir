@@ -1,5 +1,7 @@
 // RUN: lathe-opt --split-input-file --kv-cache-layout --verify-diagnostics %s | FileCheck %s
 // RUN: lathe-opt --split-input-file --kv-cache-layout=dtype=f32 --verify-diagnostics %s | FileCheck %s --check-prefix=F32
+// RUN: lathe-opt --split-input-file --kv-cache-layout=dtype=bf16 --verify-diagnostics %s | FileCheck %s --check-prefix=BF16
+// RUN: lathe-opt --split-input-file --kv-cache-layout=dtype=int8 --verify-diagnostics %s | FileCheck %s --check-prefix=INT8
 
 // Layers with one window share a group; a page holds 16 tokens of all of them.
 // CHECK: module attributes {lathe.form = "step"}
@@ -11,6 +13,8 @@
 // CHECK: %[[B2:.*]] = lathe.kv_append %[[B1]], %{{.*}} into @window8 layer 1
 // CHECK: lathe.paged_attention %[[B2]], %{{.*}} from @window8 layer 1
 // CHECK: lathe.kv_append %[[B2]], %{{.*}} into @full layer 2
+// BF16: element(bf16) kv_heads(2) head_dim(16) layers([0, 2]) page_bytes(4096)
+// INT8: element(i8) kv_heads(2) head_dim(16) layers([0, 2]) page_bytes(2560) k_offsets([0, 1280]) v_offsets([640, 1920])
 // F32: element(f32) kv_heads(2) head_dim(16) layers([0, 2]) page_bytes(8192)
 module attributes {lathe.form = "sequence"} {
   func.func @body(%t: tensor<?xi32>, %q: tensor<?x4x16xf32>, %k: tensor<?x2x16xf32>) -> tensor<?x4x16xf32> {

@@ -53,6 +53,10 @@ module attributes {lathe.phase = "canonicalize", lathe.model = #lathe.model<arch
   lathe.kv_group @full id(0) kind(<full>) window(0) element(f16) kv_heads(2) head_dim(16) layers([0, 2]) page_bytes(4096) k_offsets([0, 2048]) v_offsets([1024, 3072])
   // CHECK: lathe.kv_group @near id(1) kind(<window>) window(8) element(f32) kv_heads(2) head_dim(16) layers([1]) page_bytes(4096) k_offsets([0]) v_offsets([2048])
   lathe.kv_group @near id(1) kind(<window>) window(8) element(f32) kv_heads(2) head_dim(16) layers([1]) page_bytes(4096) k_offsets([0]) v_offsets([2048])
+  // CHECK: lathe.kv_group @brain id(2) kind(<full>) window(0) element(bf16) kv_heads(2) head_dim(16) layers([3]) page_bytes(2048) k_offsets([0]) v_offsets([1024])
+  lathe.kv_group @brain id(2) kind(<full>) window(0) element(bf16) kv_heads(2) head_dim(16) layers([3]) page_bytes(2048) k_offsets([0]) v_offsets([1024])
+  // CHECK: lathe.kv_group @bytes id(3) kind(<full>) window(0) element(i8) kv_heads(2) head_dim(16) layers([4]) page_bytes(1280) k_offsets([0]) v_offsets([640])
+  lathe.kv_group @bytes id(3) kind(<full>) window(0) element(i8) kv_heads(2) head_dim(16) layers([4]) page_bytes(1280) k_offsets([0]) v_offsets([640])
 
   // CHECK-LABEL: func.func @graph
   func.func @graph(%t: tensor<?xi32>, %s: tensor<4x?x?xf32>) -> tensor<?x64xf32> {
@@ -165,6 +169,10 @@ module attributes {lathe.phase = "canonicalize", lathe.model = #lathe.model<arch
   kernel.rope_append @k4 group(0) heads(4) kv_heads(2) head_dim(16) rope_pairs(8) style(<halves>) qk_norm(true) epsilon(1.0e-5) q_scale(0.25) element(f16) own_chunk(128)
   // CHECK: kernel.attention @k5 group(0) heads(4) kv_heads(2) head_dim(16) chunk(128) window(0) softcap(0.000000e+00) element(f16) store(<f32>)
   kernel.attention @k5 group(0) heads(4) kv_heads(2) head_dim(16) chunk(128) window(0) softcap(0.0) element(f16) store(<f32>)
+  // CHECK: kernel.rope_append @k14 {{.*}} element(i8) own_chunk(128)
+  kernel.rope_append @k14 group(3) heads(4) kv_heads(2) head_dim(16) rope_pairs(8) style(<halves>) qk_norm(true) epsilon(1.0e-5) q_scale(0.25) element(i8) own_chunk(128)
+  // CHECK: kernel.attention @k15 {{.*}} element(i8) store(<f32>)
+  kernel.attention @k15 group(3) heads(4) kv_heads(2) head_dim(16) chunk(128) window(0) softcap(0.0) element(i8) store(<f32>)
 
   // CHECK: kernel.contract @c0 op(<linear>) dims([64, 64]) value(0.000000e+00) window(0) softcap(0.000000e+00) style(<adjacent>) weight(!lathe.block<q4_1, r16>) bias(true)
   kernel.contract @c0 op(<linear>) dims([64, 64]) value(0.0) window(0) softcap(0.0) style(<adjacent>) weight(!lathe.block<q4_1, r16>) bias(true)

@@ -2,6 +2,7 @@
 /// lathe compile: a model file becomes an engine.
 
 #include "runtime/device/Memory.h"
+#include "runtime/support/KvTypeNames.h"
 #include "runtime/support/Quote.h"
 #include "tools/lathe/Checks.h"
 #include "tools/lathe/Command.h"
@@ -224,7 +225,7 @@ void tools::addCompile(const CommandLine &line) {
       ->check(wholeNumber(1, contextMax));
   command
       ->add_option("--kv-dtype", options->kvDtype, "Elements of the KV cache")
-      ->check(CLI::IsMember({"f16", "f32"}))
+      ->check(CLI::IsMember(kvDtypeNames()))
       ->default_str("f16");
   command->add_flag("--json", options->json, "Print the summary as JSON");
   line.onGiven(command, [options] { return compile(options); });

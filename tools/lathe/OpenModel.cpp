@@ -4,6 +4,7 @@
 #include "frontend/models/Tokenizer.h"
 #include "runtime/device/CpuFeatures.h"
 #include "runtime/engine/Validate.h"
+#include "runtime/support/KvTypeNames.h"
 #include "runtime/support/Quote.h"
 #include "tools/lathe/ModelCache.h"
 #include "tools/lathe/Places.h"
@@ -91,7 +92,7 @@ void ModelOptions::addTo(CLI::App &command) {
   command
       .add_option("--kv-dtype", kvDtype,
                   "Elements of the KV cache when a model file is compiled")
-      ->check(CLI::IsMember({"f16", "f32"}))
+      ->check(CLI::IsMember(kvDtypeNames()))
       ->default_str("f16");
   command.add_flag("--trust-code", trustCode,
                    "Run an engine's code whoever made it");

@@ -98,6 +98,27 @@ class NoEffect(CliTest):
         self.assertRegex(told.stderr, "warning: --kv-dtype f32 has no effect: .*f16")
         self.assertNotIn("no effect", self.run_lathe(*run, "f16").stderr)
 
+    def test_kv_dtypes_take_what_they_say(self):
+        # Two layers of two KV heads of 32 elements, K and V, 16 tokens.
+        elements = 2 * 2 * 2 * 32 * 16
+        scales = 2 * 2 * 2 * 16 * 4
+        sizes = {
+            "f32": 4 * elements,
+            "f16": 2 * elements,
+            "bf16": 2 * elements,
+            "int8": elements + scales,
+        }
+        for dtype, size in sizes.items():
+            out = self.home / f"{dtype}.lathe"
+            self.done("compile", self.model, "-o", out, "--kv-dtype", dtype)
+            (group,) = self.json("inspect", out, "--memory")["kv_groups"]
+            self.assertEqual((group["dtype"], group["page_bytes"]), (dtype, size))
+            again = self.home / "again.lathe"
+            self.done("compile", out, "-o", again)
+            (group,) = self.json("inspect", again, "--memory")["kv_groups"]
+            self.assertEqual(group["dtype"], dtype)
+            self.done("run", out, "-p", "x", "-n", "4", "--kv-dtype", dtype)
+
     def test_what_an_input_of_compile_has_settled(self):
         ir = self.home / "x.mlir"
         stop = ("--stop-after", "fuse-attention")

@@ -84,13 +84,17 @@ class RealModels(CliTest):
         self.assertEqual(chat["prompt_tokens"], len(prompt["ids"]))
         self.assertEqual(chat["tokens"], raw["tokens"][:8])
 
-    def check_perplexity(self, model: str):
+    def eval_text(self) -> pathlib.Path:
         text = self.home / "eval.txt"
-        expected = golden(model)["perplexity"]
         maker = REPOSITORY / "tests/golden/make_eval_text.py"
         os.spawnl(os.P_WAIT, sys.executable, sys.executable, str(maker), str(text))
         if not text.exists():
             self.skipTest("the licence texts of Debian 12 are not here")
+        return text
+
+    def check_perplexity(self, model: str):
+        text = self.eval_text()
+        expected = golden(model)["perplexity"]
         chunks = expected["chunks"]
         result = self.json("eval", model, "-f", text, "--chunks", chunks)
         self.assertEqual(result["chunks"], chunks)
@@ -104,6 +108,25 @@ class RealModels(CliTest):
     @unittest.skipUnless((MODELS / GEMMA).exists(), f"no {GEMMA} in {MODELS}")
     def test_perplexity_of_gemma3(self):
         self.check_perplexity("gemma3")
+
+    def check_kv_dtypes(self, model: str):
+        """What a smaller KV cache adds to the KL divergence, in nats a token."""
+        text, logits = self.eval_text(), self.home / "f32.npy"
+        part = ("-f", text, "--chunks", "4")
+        self.done("eval", model, *part, "--kv-dtype", "f32", "--logits", logits)
+        for dtype in ("bf16", "int8"):
+            options = ("--kv-dtype", dtype, "--compare", logits)
+            result = self.json("eval", model, *part, *options)
+            mean = result["kl_divergence"]["mean"]
+            print(f"{model}, KV in {dtype}: KL {mean:.6f}", file=sys.stderr)
+            self.assertLess(mean, 0.002)
+
+    def test_kv_dtypes_of_smollm2(self):
+        self.check_kv_dtypes("smollm2")
+
+    @unittest.skipUnless((MODELS / GEMMA).exists(), f"no {GEMMA} in {MODELS}")
+    def test_kv_dtypes_of_gemma3(self):
+        self.check_kv_dtypes("gemma3")
 
 
 if __name__ == "__main__":

@@ -247,7 +247,7 @@ u32 wantedSeeds() {
 /// Every weight format with one KV type in turn, and the model with windows
 /// with all of them.
 std::vector<Case> allCases() {
-  const std::vector<std::string> kvDtypes = {"f16", "f32"};
+  const std::vector<std::string> kvDtypes = {"f16", "int8", "f32", "bf16"};
   std::vector<Case> cases;
   u32 number = 0;
   for (const std::string &name : seededNames()) {

@@ -81,7 +81,8 @@ public:
   AttentionCase(const AttentionBench &bench, u32 rows, u32 depth)
       : BenchCase(bench.function, rows),
         table(pageTable(pagesOf(depth + rows))),
-        poolPart(u64(bench.kvHeads * bench.headDim) * pageTokens * 2 *
+        poolPart(u64(bench.kvHeads) *
+                 kvTileBytes(bench.type, u64(bench.headDim)) *
                  (table.size() + 1)),
         pool(layers * poolPart, 0x2e66), positions(rows),
         q(rows * u64(bench.heads * bench.headDim), 0.1f), out(q.size() / 32) {
@@ -106,7 +107,10 @@ public:
     f64 pairs = 0;
     for (u32 i = 0; i < rows; ++i)
       pairs += depth + i + 1;
-    f64 keyBytes = 4.0 * f64(bench.kvHeads * bench.headDim);
+    f64 keyBytes =
+        2 *
+        f64(u64(bench.kvHeads) * kvTileBytes(bench.type, u64(bench.headDim))) /
+        pageTokens;
     each = {f64(depth + rows) * keyBytes, 0,
             2 * pairs * f64(bench.heads * bench.headDim)};
   }
@@ -142,24 +146,22 @@ public:
         keys(rows * u64(bench.kvHeads * bench.headDim), 0.1f),
         angles(rows * u64(bench.pairs) * 2, 0.5f) {
     u32 pages = u32(table.size());
-    u64 kv = u64(bench.kvHeads * bench.headDim);
-    pool.resize(2 * kv * pageTokens * (pages + 1));
+    u64 part = u64(bench.kvHeads) *
+               kvTileBytes(bench.type, u64(bench.headDim)) * (pages + 1);
+    pool.resize(2 * part);
     for (u32 i = 0; i < rows; ++i)
       positions[i] = i32(i);
-    group = {reinterpret_cast<u8 *>(pool.data()), table.data(), pages,
-             pages + 1};
+    group = {pool.data(), table.data(), pages, pages + 1};
     args.groups = &group;
     args.positions = positions.data();
     args.rowSequence = sequence.data();
-    operands = {queries.data(), keys.data(),
-                keys.data(),    angles.data(),
-                group.pool,     group.pool + kv * pageTokens * 2 * (pages + 1),
-                out.data()};
+    operands = {queries.data(), keys.data(),       keys.data(), angles.data(),
+                group.pool,     group.pool + part, out.data()};
     each = {f64(8 * queries.size() + 12 * keys.size()), 0, 0};
   }
 
 private:
-  std::vector<u16> pool;
+  std::vector<u8> pool;
   std::vector<u32> table, sequence;
   std::vector<i32> positions;
   std::vector<f32> queries, out, keys, angles;
@@ -265,28 +267,33 @@ std::vector<NamedCase> casesOf(const BenchLayer &layer) {
     u32 rows, depth;
     bool counted;
   };
-  for (auto [rows, depth, counted] : {AttentionShape{1, 128, false},
-                                      {1, 512, true},
-                                      {1, 4096, false},
-                                      {64, 0, true},
-                                      {512, 0, false},
-                                      {512, 3584, false}})
-    add("attention/rows:" + std::to_string(rows) +
-            "/depth:" + std::to_string(depth),
-        counted, [&layer, rows, depth](const WeightMemory &) -> Made {
-          return std::make_unique<AttentionCase>(layer.attention, rows, depth);
-        });
+  for (u32 i = 0; i < layer.attentionCount; ++i)
+    for (auto [rows, depth, counted] : {AttentionShape{1, 128, false},
+                                        {1, 512, true},
+                                        {1, 4096, false},
+                                        {64, 0, true},
+                                        {512, 0, false},
+                                        {512, 3584, false}})
+      add("attention" + std::string(layer.attentions[i].name) + "/rows:" +
+              std::to_string(rows) + "/depth:" + std::to_string(depth),
+          counted,
+          [&bench = layer.attentions[i], rows,
+           depth](const WeightMemory &) -> Made {
+            return std::make_unique<AttentionCase>(bench, rows, depth);
+          });
 
-  auto addRows = [&](const char *skeleton, auto make) {
+  auto addRows = [&](const std::string &skeleton, auto make) {
     for (u32 rows : {1, 64})
-      add(std::string(skeleton) + "/rows:" + std::to_string(rows), true,
+      add(skeleton + "/rows:" + std::to_string(rows), true,
           [make, rows](const WeightMemory &weights) -> Made {
             return make(rows, weights);
           });
   };
-  addRows("rope_append", [&layer](u32 rows, const WeightMemory &) {
-    return std::make_unique<RopeCase>(layer.rope, rows);
-  });
+  for (u32 i = 0; i < layer.ropeCount; ++i)
+    addRows("rope_append" + std::string(layer.ropes[i].name),
+            [&bench = layer.ropes[i]](u32 rows, const WeightMemory &) {
+              return std::make_unique<RopeCase>(bench, rows);
+            });
   addRows("rowwise", [&layer](u32 rows, const WeightMemory &) {
     return std::make_unique<RowwiseCase>(layer.rowwise, rows);
   });

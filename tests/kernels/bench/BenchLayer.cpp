@@ -46,12 +46,12 @@ constexpr GemmBench gemms[] = {
     bench<Format::F16, 576, 576>("F16"),
 };
 
-struct Attention {
+template <KvType type> struct Attention {
   static constexpr u32 group = 0;
   static constexpr i64 heads = 9, kvHeads = 3, headDim = 64;
   static constexpr i64 chunk = 128, window = 0;
   static constexpr f32 softcap = 0;
-  using Element = F16;
+  static constexpr KvType element = type;
   static constexpr Store store = Store::Q8;
 
   static void run(const StepArgs *args, const void *const *operands, u32 rows,
@@ -60,18 +60,38 @@ struct Attention {
   }
 };
 
-struct Rope {
+template <KvType type> struct Rope {
   static constexpr u32 group = 0;
   static constexpr i64 heads = 9, kvHeads = 3, headDim = 64, ropePairs = 32;
   static constexpr bool ropeHalves = false, qkNorm = false;
   static constexpr f32 epsilon = 0, qScale = 0.125f;
   static constexpr i64 chunk = 128;
-  using Element = F16;
+  static constexpr KvType element = type;
 
   static void run(const StepArgs *args, const void *const *operands, u32 rows,
                   u32 thread, u32 threads) {
     ropeAppend<Rope>(args, operands, rows, thread, threads);
   }
+};
+
+template <typename K> constexpr AttentionBench attend(const char *name) {
+  return {name, K::element, K::heads, K::kvHeads, K::headDim, K::run};
+}
+
+constexpr AttentionBench attentions[] = {
+    attend<Attention<KvType::F16>>(""),
+    attend<Attention<KvType::BF16>>("_bf16"),
+    attend<Attention<KvType::Int8>>("_int8"),
+};
+
+template <typename K> constexpr RopeBench rotate(const char *name) {
+  return {name,       K::element,   K::heads, K::kvHeads,
+          K::headDim, K::ropePairs, K::run};
+}
+
+constexpr RopeBench ropes[] = {
+    rotate<Rope<KvType::F16>>(""),
+    rotate<Rope<KvType::Int8>>("_int8"),
 };
 
 struct Norm {
@@ -121,8 +141,10 @@ const BenchLayer layer = {
     LATHE_STRING(LATHE_ISA),
     gemms,
     sizeof(gemms) / sizeof(gemms[0]),
-    {Attention::heads, Attention::kvHeads, Attention::headDim, Attention::run},
-    {Rope::heads, Rope::kvHeads, Rope::headDim, Rope::ropePairs, Rope::run},
+    attentions,
+    sizeof(attentions) / sizeof(attentions[0]),
+    ropes,
+    sizeof(ropes) / sizeof(ropes[0]),
     {Norm::k, Norm::run},
     {Embedding::format, Embedding::vocab, Embedding::k, Embedding::run},
     {Pick::n, Pick::k, Pick::run}};

@@ -3,7 +3,7 @@
 #ifndef LATHE_TESTS_KERNELS_BENCH_BENCHLAYER_H
 #define LATHE_TESTS_KERNELS_BENCH_BENCHLAYER_H
 
-#include "kernels/abi/StepArgs.h"
+#include "kernels/abi/KvTile.h"
 #include "kernels/formats/FormatId.h"
 
 namespace lathe::bench {
@@ -16,14 +16,19 @@ struct GemmBench {
   KernelFunction function;
 };
 
-/// Attention of SmolLM2's shape: 9 query heads on 3 of 64, f16 cache.
+/// Attention of SmolLM2's shape: 9 query heads on 3 of 64. `name` is empty for
+/// the default cache, f16, else _ and the cache's dtype.
 struct AttentionBench {
+  const char *name;
+  KvType type;
   i64 heads, kvHeads, headDim;
   KernelFunction function;
 };
 
 /// The QK preparation and KV append before it, 32 rotated pairs a head.
 struct RopeBench {
+  const char *name;
+  KvType type;
   i64 heads, kvHeads, headDim, pairs;
   KernelFunction function;
 };
@@ -51,8 +56,10 @@ struct BenchLayer {
   const char *name;
   const GemmBench *gemms;
   u32 gemmCount;
-  AttentionBench attention;
-  RopeBench rope;
+  const AttentionBench *attentions;
+  u32 attentionCount;
+  const RopeBench *ropes;
+  u32 ropeCount;
   RowwiseBench rowwise;
   EmbedBench embed;
   PickBench pick;

@@ -15,28 +15,29 @@ namespace {
 constexpr f32 nan = std::numeric_limits<f32>::quiet_NaN();
 constexpr f32 infinity = std::numeric_limits<f32>::infinity();
 
-/// K or V of one head, [positions][headDim], settable key by key.
+/// K or V of one head, the rows of positions, settable key by key.
 class Cache {
 public:
   Cache(const AttentionShape &shape, u64 positions)
-      : type(shape.type), dim(shape.headDim),
-        bytes(positions * dim * kvElementBytes(type)) {}
+      : type(shape.type), dim(shape.headDim), rowBytes(kvRowBytes(type, dim)),
+        bytes(positions * rowBytes) {}
 
   void set(u64 position, const std::vector<f32> &values) {
-    toCache(type, values.data(), dim,
-            &bytes[position * dim * kvElementBytes(type)]);
+    toCache(type, values.data(), dim, &bytes[position * rowBytes]);
   }
   void fill(u64 position, f32 value) {
     set(position, std::vector<f32>(dim, value));
   }
-  f32 at(u64 position, u64 d) const {
-    return fromCache(type, bytes.data(), position * dim + d);
+  f64 at(u64 position, u64 d) const {
+    const u8 *row = &bytes[position * rowBytes];
+    f64 scale = type == KvType::Int8 ? scaleOf(row) : 1;
+    return scale * fromCache(type, row, d);
   }
   const u8 *data() const { return bytes.data(); }
 
 private:
   KvType type;
-  u64 dim;
+  u64 dim, rowBytes;
   std::vector<u8> bytes;
 };
 
@@ -64,21 +65,49 @@ struct Case {
   std::vector<f32> query;
 };
 
+/// Half a step of the activation block that holds value i of `values`.
+f64 quantizationError(const std::vector<f32> &values, u64 i) {
+  f32 largest = 0;
+  for (u64 j = i / 32 * 32; j < std::min(i / 32 * 32 + 32, values.size()); ++j)
+    largest = std::max(largest, std::fabs(values[j]));
+  return 1.001 * largest / 254;
+}
+
+/// What int8 adds to the bound of attention, relative to the largest value:
+/// queries are rounded, which moves scores by at most `scoreError`, and so are
+/// the keys' weights, by half a step of the largest `weights` (of softmax) of
+/// 32 keys each.
+f64 int8Bound(const std::vector<f64> &weights, u32 first, f64 scoreError) {
+  f64 rounded = 0;
+  for (u64 i = 0; i < weights.size(); ++i) {
+    u64 block = (first + i) / 32;
+    f64 largest = 0;
+    for (u64 j = 0; j < weights.size(); ++j)
+      if ((first + j) / 32 == block)
+        largest = std::max(largest, weights[j]);
+    rounded += 1.01 * std::exp(2 * scoreError) * largest / 254;
+  }
+  return std::expm1(2 * scoreError) + rounded;
+}
+
 void expectCloseToDouble(const Case &c, u32 position) {
   u64 dim = c.shape.headDim;
   u32 first = c.shape.window && position + 1 > c.shape.window
                   ? position + 1 - c.shape.window
                   : 0;
   std::vector<f64> scores, out(dim);
+  std::vector<f64> weights;
   f64 largest = -INFINITY, magnitude = 0, valueMagnitude = 0, sum = 0;
+  f64 scoreError = 0;
   for (u32 p = first; p <= position; ++p) {
-    f64 s = 0, m = 0;
+    f64 s = 0, m = 0, error = 0;
     for (u64 d = 0; d < dim; ++d) {
       s += f64(c.query[d]) * c.keys.at(p, d);
       m += std::fabs(f64(c.query[d]) * c.keys.at(p, d));
-      valueMagnitude =
-          std::max(valueMagnitude, std::fabs(f64(c.values.at(p, d))));
+      valueMagnitude = std::max(valueMagnitude, std::fabs(c.values.at(p, d)));
+      error += quantizationError(c.query, d) * std::fabs(c.keys.at(p, d));
     }
+    scoreError = std::max(scoreError, error);
     if (c.shape.softcap > 0)
       s = c.shape.softcap * std::tanh(s / c.shape.softcap);
     scores.push_back(s);
@@ -88,6 +117,7 @@ void expectCloseToDouble(const Case &c, u32 position) {
   for (u32 p = first; p <= position; ++p) {
     f64 e = std::exp(scores[p - first] - largest);
     sum += e;
+    weights.push_back(e);
     for (u64 d = 0; d < dim; ++d)
       out[d] += e * c.values.at(p, d);
   }
@@ -95,6 +125,11 @@ void expectCloseToDouble(const Case &c, u32 position) {
   f64 bound =
       valueMagnitude * bounds::attention(dim, keys, keys / c.shape.chunk + 2,
                                          magnitude, c.shape.softcap);
+  if (c.shape.type == KvType::Int8) {
+    for (f64 &weight : weights)
+      weight /= sum;
+    bound += valueMagnitude * int8Bound(weights, first, scoreError);
+  }
   std::vector<f32> got = c.run(position);
   for (u64 d = 0; d < dim; ++d)
     ASSERT_LE(std::fabs(got[d] - out[d] / sum), bound)
@@ -103,7 +138,7 @@ void expectCloseToDouble(const Case &c, u32 position) {
 
 TEST(Attention, IsWithinItsBoundOfDouble) {
   u64 seed = 10;
-  for (KvType type : {KvType::F16, KvType::F32})
+  for (KvType type : {KvType::F16, KvType::BF16, KvType::F32, KvType::Int8})
     for (u64 dim : {32u, 64u, 256u})
       for (u32 window : {0u, 1u, 100u, 512u})
         for (f32 softcap : {0.0f, 20.0f}) {
@@ -117,7 +152,7 @@ TEST(Attention, OneKeyGivesItsValue) {
   Case c({64, KvType::F16, 128, 0, 0}, 1, 40);
   std::vector<f32> out = c.run(0);
   for (u64 d = 0; d < 64; ++d)
-    EXPECT_TRUE(sameF32(out[d], c.values.at(0, d)));
+    EXPECT_TRUE(sameF32(out[d], f32(c.values.at(0, d))));
 }
 
 TEST(Attention, NeverReadsWhatARowMayNotSee) {

@@ -15,7 +15,7 @@
 #ifndef LATHE_TESTS_KERNELS_CONTRACT_CONTRACT_H
 #define LATHE_TESTS_KERNELS_CONTRACT_CONTRACT_H
 
-#include "kernels/abi/StepArgs.h"
+#include "kernels/abi/KvTile.h"
 #include "kernels/formats/Format.h"
 
 #include <optional>
@@ -128,17 +128,18 @@ struct HeadRecipe {
 /// of the position, `[ropePairs][2]` of (cos, sin); null without pairs.
 void prepareHead(const HeadRecipe &recipe, const f32 *table, f32 *head);
 
-/// Element type of a KV cache.
-enum class KvType { F16, F32 };
+/// Bytes of a row, the key or value of one token and KV head: `headDim`
+/// elements in the cache's type; of int8 behind an f32 scale.
+u64 kvRowBytes(KvType type, u64 headDim);
 
-/// Bytes of one element of the cache.
-u64 kvElementBytes(KvType type);
+/// Converts a row of `headDim` values to the cache's type.
+void toCache(KvType type, const f32 *values, u64 headDim, u8 *row);
 
-/// Converts `count` values to the cache's type.
-void toCache(KvType type, const f32 *values, u64 count, u8 *cache);
+/// Element `index` of a row of floats; exact. Of int8: its q.
+f32 fromCache(KvType type, const u8 *row, u64 index);
 
-/// Element `index` of an array in the cache's type; exact.
-f32 fromCache(KvType type, const u8 *cache, u64 index);
+/// The scale of a row of int8.
+f32 scaleOf(const u8 *row);
 
 /// The value of an IEEE binary16 pattern; exact.
 f32 f16ToF32(u16 half);
@@ -148,6 +149,9 @@ u16 f32ToF16(f32 value);
 
 /// The value of a bfloat16 pattern; exact.
 f32 bf16ToF32(u16 brain);
+
+/// The nearest bfloat16 pattern, ties to even; a NaN gives a quiet NaN.
+u16 f32ToBf16(f32 value);
 
 //===----------------------------------------------------------------------===//
 // "Attention"
@@ -173,8 +177,8 @@ struct AttentionPartial {
 };
 
 /// One chunk of keys for one (row, query head): `query[headDim]` is rotated and
-/// scaled, `keys` and `values` are `[position][headDim]` of its KV head in the
-/// cache's type, indexed from position 0. Only visible keys are read. Nothing
+/// scaled, `keys` and `values` are the rows of its KV head in the cache's type,
+/// indexed from position 0. Only visible keys are read. Nothing
 /// if the row at `position` sees no key of the chunk.
 std::optional<AttentionPartial> attentionChunk(const AttentionShape &shape,
                                                const f32 *query, const u8 *keys,

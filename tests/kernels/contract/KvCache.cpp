@@ -1,5 +1,6 @@
 #include "tests/kernels/contract/Contract.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -35,28 +36,79 @@ u16 f32ToF16(f32 value) {
 
 f32 bf16ToF32(u16 brain) { return std::bit_cast<f32>(u32(brain) << 16); }
 
-u64 kvElementBytes(KvType type) { return type == KvType::F16 ? 2 : 4; }
+u16 f32ToBf16(f32 value) {
+  if (std::isnan(value))
+    return 0x7fc0;
+  u32 bits = std::bit_cast<u32>(value);
+  u32 low = bits & 0xffff;
+  u16 high = u16(bits >> 16);
+  bool up = low > 0x8000 || (low == 0x8000 && high % 2 == 1);
+  return up ? high + 1 : high;
+}
 
-void toCache(KvType type, const f32 *values, u64 count, u8 *cache) {
+u64 kvRowBytes(KvType type, u64 headDim) {
+  switch (type) {
+  case KvType::F16:
+  case KvType::BF16:
+    return 2 * headDim;
+  case KvType::F32:
+    return 4 * headDim;
+  case KvType::Int8:
+    return 4 + headDim;
+  }
+  return 0;
+}
+
+/// One scale for all values, by the rule of an activation block.
+static void toInt8(const f32 *values, u64 count, u8 *row) {
+  f32 largest = 0;
+  bool finite = true;
   for (u64 i = 0; i < count; ++i) {
-    if (type == KvType::F32) {
-      std::memcpy(cache + 4 * i, &values[i], 4);
-    } else {
-      u16 half = f32ToF16(values[i]);
-      std::memcpy(cache + 2 * i, &half, 2);
-    }
+    finite &= std::isfinite(values[i]);
+    largest = std::max(largest, std::fabs(values[i]));
+  }
+  f32 d = 0, s = 0;
+  if (!finite) {
+    d = std::numeric_limits<f32>::quiet_NaN();
+  } else if (largest >= 0x1p-100f) {
+    d = largest / 127.0f;
+    s = 127.0f / largest;
+  }
+  std::memcpy(row, &d, 4);
+  for (u64 i = 0; i < count; ++i)
+    row[4 + i] = u8(s > 0 ? i8(std::nearbyint(values[i] * s)) : 0);
+}
+
+void toCache(KvType type, const f32 *values, u64 headDim, u8 *row) {
+  if (type == KvType::Int8)
+    return toInt8(values, headDim, row);
+  if (type == KvType::F32) {
+    std::memcpy(row, values, 4 * headDim);
+    return;
+  }
+  for (u64 i = 0; i < headDim; ++i) {
+    u16 bits = type == KvType::F16 ? f32ToF16(values[i]) : f32ToBf16(values[i]);
+    std::memcpy(row + 2 * i, &bits, 2);
   }
 }
 
-f32 fromCache(KvType type, const u8 *cache, u64 index) {
+f32 fromCache(KvType type, const u8 *row, u64 index) {
+  if (type == KvType::Int8)
+    return i8(row[4 + index]);
   if (type == KvType::F32) {
     f32 value;
-    std::memcpy(&value, cache + 4 * index, 4);
+    std::memcpy(&value, row + 4 * index, 4);
     return value;
   }
-  u16 half;
-  std::memcpy(&half, cache + 2 * index, 2);
-  return f16ToF32(half);
+  u16 bits;
+  std::memcpy(&bits, row + 2 * index, 2);
+  return type == KvType::F16 ? f16ToF32(bits) : bf16ToF32(bits);
+}
+
+f32 scaleOf(const u8 *row) {
+  f32 scale;
+  std::memcpy(&scale, row, 4);
+  return scale;
 }
 
 } // namespace lathe::contract

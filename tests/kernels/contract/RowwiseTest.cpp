@@ -154,4 +154,46 @@ TEST(KvCache, ElementsComeBackInTheirType) {
             std::numeric_limits<f32>::infinity());
 }
 
+TEST(KvCache, Bf16RoundsToTheNearestEven) {
+  EXPECT_EQ(f32ToBf16(0x1.01p0f), 0x3f80); // halfway: to the even one
+  EXPECT_EQ(f32ToBf16(0x1.03p0f), 0x3f82);
+  EXPECT_EQ(f32ToBf16(std::nextafter(0x1.01p0f, 2.0f)), 0x3f81);
+  EXPECT_EQ(f32ToBf16(-0x1.8p1f), 0xc040);
+  EXPECT_EQ(f32ToBf16(std::numeric_limits<f32>::max()), 0x7f80);
+  EXPECT_TRUE(std::isnan(bf16ToF32(f32ToBf16(-std::nanf("1")))));
+  for (u32 bits = 0; bits < 0x10000; ++bits)
+    if (f32 value = bf16ToF32(u16(bits)); !std::isnan(value))
+      ASSERT_EQ(f32ToBf16(value), bits);
+  f32 values[2] = {0.1f, 3.0f};
+  u8 row[4];
+  toCache(KvType::BF16, values, 2, row);
+  EXPECT_EQ(fromCache(KvType::BF16, row, 0), 0x1.9ap-4f);
+  EXPECT_EQ(fromCache(KvType::BF16, row, 1), 3.0f);
+}
+
+TEST(KvCache, Int8HasOneScalePerRow) {
+  f32 values[5] = {1.0f, -127.0f, 63.5f, 64.5f, 0.49f};
+  u8 row[9];
+  ASSERT_EQ(kvRowBytes(KvType::Int8, 5), 9u);
+  toCache(KvType::Int8, values, 5, row);
+  EXPECT_EQ(scaleOf(row), 1.0f);
+  f32 want[5] = {1, -127, 64, 64, 0};
+  for (int i = 0; i < 5; ++i)
+    EXPECT_EQ(fromCache(KvType::Int8, row, i), want[i]) << i;
+
+  // Nothing finite comes of a row that is not.
+  for (f32 bad : {std::nanf(""), std::numeric_limits<f32>::infinity()}) {
+    values[2] = bad;
+    toCache(KvType::Int8, values, 5, row);
+    EXPECT_TRUE(std::isnan(scaleOf(row)));
+    EXPECT_EQ(fromCache(KvType::Int8, row, 1), 0);
+  }
+  f32 tiny[2] = {0x1p-101f, -0x1.fp-101f}, small[1] = {0x1p-100f};
+  toCache(KvType::Int8, tiny, 2, row);
+  EXPECT_EQ(scaleOf(row), 0.0f);
+  EXPECT_EQ(fromCache(KvType::Int8, row, 1), 0);
+  toCache(KvType::Int8, small, 1, row);
+  EXPECT_EQ(fromCache(KvType::Int8, row, 0), 127);
+}
+
 } // namespace

@@ -150,23 +150,19 @@ private:
   static constexpr u64 partOffset = 64;
 
   struct Plain {
-    /// Per KV head [position][headDim] in the cache's dtype.
+    /// Per KV head the rows of all positions in the cache's dtype.
     std::vector<std::vector<u8>> keys, values;
   };
 
-  contract::KvType type() const {
-    return shape.halfCache ? contract::KvType::F16 : contract::KvType::F32;
-  }
-  u64 elementBytes() const { return contract::kvElementBytes(type()); }
   /// Bytes of a layer's K, or V, in a page.
   u64 partBytes() const {
-    return u64(shape.kvHeads * shape.headDim) * pageTokens * elementBytes();
+    return u64(shape.kvHeads) * kvTileBytes(shape.type, u64(shape.headDim));
   }
 
   void append(std::vector<u8> &cache, const f32 *values) {
-    u64 bytes = u64(shape.headDim) * elementBytes();
+    u64 bytes = contract::kvRowBytes(shape.type, u64(shape.headDim));
     cache.resize(cache.size() + bytes);
-    contract::toCache(type(), values, u64(shape.headDim),
+    contract::toCache(shape.type, values, u64(shape.headDim),
                       cache.data() + cache.size() - bytes);
   }
 
@@ -249,7 +245,7 @@ private:
 
     contract::AttentionShape reference;
     reference.headDim = d;
-    reference.type = type();
+    reference.type = shape.type;
     reference.window = u32(shape.window);
     reference.softcap = shape.softcap;
     std::vector<f32> want(args.rows * width);

@@ -11,7 +11,7 @@
 #ifndef LATHE_TESTS_KERNELS_CPU_CASES_H
 #define LATHE_TESTS_KERNELS_CPU_CASES_H
 
-#include "kernels/abi/StepArgs.h"
+#include "kernels/abi/KvTile.h"
 #include "kernels/cpu/Tags.h"
 #include "kernels/formats/FormatId.h"
 
@@ -95,7 +95,8 @@ struct PickCase {
 struct AttentionCase {
   const char *name;
   i64 heads, kvHeads, headDim, ropePairs, window;
-  bool ropeHalves, qkNorm, halfCache;
+  bool ropeHalves, qkNorm;
+  KvType type;
   f32 epsilon, qScale, softcap;
   Store store;
   KernelFunction rope;

@@ -16,10 +16,10 @@ using runtime::LaunchCost;
 using runtime::StepShape;
 
 /// A manifest that is made launch by launch. Full group 0 and group 1 with a
-/// window of 4: one KV head of 16 f16 elements, two query heads. Context 8.
+/// window of 4: one KV head of 16 elements, two query heads. Context 8.
 class Program {
 public:
-  Program() {
+  explicit Program(const char *dtype = "f16") {
     manifest.model = std::make_unique<fb::ModelT>();
     manifest.model->context = 8;
     manifest.programs.push_back(std::make_unique<fb::ProgramT>());
@@ -30,7 +30,7 @@ public:
       auto group = std::make_unique<fb::KvGroupT>();
       group->kind = window ? fb::KvKind::Window : fb::KvKind::Full;
       group->window = window;
-      group->dtype = "f16";
+      group->dtype = dtype;
       group->kv_heads = 1;
       group->head_dim = 16;
       group->query_heads = 2;
@@ -199,6 +199,16 @@ TEST(StepCost, AttentionReadsWhatItsRowsSee) {
             (LaunchCost{.kvBytes = 8 * 64,
                         .activationBytes = 3 * (128 + 44),
                         .f32Ops = 9 * 2 * 16 * 2 * 2}));
+}
+
+TEST(StepCost, Int8KeysHaveScalesAndIntegerProducts) {
+  Program program("int8");
+  addAttention(program, 0);
+  // A key and a value of 16 bytes and a scale each.
+  EXPECT_EQ(program.cost(threeRows),
+            (LaunchCost{.kvBytes = 8 * 40,
+                        .activationBytes = 3 * (128 + 44),
+                        .int8Ops = 9 * 2 * 16 * 2 * 2}));
 }
 
 TEST(StepCost, AttentionSeesNoFurtherThanItsWindow) {

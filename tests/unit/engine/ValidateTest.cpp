@@ -203,6 +203,16 @@ const Fault faults[] = {
      "page_tokens is 32"},
     {"dtype", [](auto &m) { m.kv_groups[0]->dtype = "f64"; },
      "its dtype is 'f64'"},
+    // A head of int8 is 32 x 16 and 16 scales of 4 bytes: 576, not 512.
+    {"int8_scales",
+     [](auto &m) {
+       fb::KvGroupT &group = *m.kv_groups[1];
+       group.dtype = "int8";
+       group.page_bytes = 1088;
+       group.k_offsets = {0};
+       group.v_offsets = {512};
+     },
+     "K or V of a layer lies at 512, expected a multiple of 64 from 576"},
     {"kv_heads_0", [](auto &m) { m.kv_groups[0]->kv_heads = 0; }, "kv_heads"},
     {"head_dim_0", [](auto &m) { m.kv_groups[0]->head_dim = 0; }, "head_dim"},
     {"head_dim_more", [](auto &m) { m.kv_groups[0]->head_dim = 64; },

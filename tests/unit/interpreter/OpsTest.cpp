@@ -314,6 +314,41 @@ TEST_F(OpsTest, StepsOfSeveralSequencesKeepTheirOwnCache) {
   EXPECT_THAT(valuesOf(third[0]), ElementsAre(2048));
 }
 
+TEST_F(OpsTest, ACacheHoldsWhatItsElementsCan) {
+  // One row: its value comes back as it was stored.
+  auto stored = [&](const char *element, std::vector<float> head) {
+    std::string text = step;
+    auto put = [&](const char *old, const std::string &now) {
+      for (size_t at = 0; (at = text.find(old, at)) != std::string::npos;
+           at += now.size())
+        text.replace(at, std::strlen(old), now);
+    };
+    std::string dim = std::to_string(head.size());
+    put("BATCH", "%b1");
+    put("element(f16)", std::string("element(") + element + ")");
+    put("head_dim(1)", "head_dim(" + dim + ")");
+    put("?x1x1x", "?x1x" + dim + "x");
+    put("page_bytes(128)", "page_bytes(1024)");
+    put("v_offsets([64])", "v_offsets([512])");
+    auto module = parse(text);
+    Interpreter interpreter(*module, weights);
+    ir::KvStore store;
+    auto count = static_cast<int64_t>(head.size());
+    auto results =
+        interpreter.runStep("f",
+                            {Tensor::ints({1}, {0}),
+                             Tensor::floats({1, 1, count}, std::move(head))},
+                            {{0, 0}}, store);
+    EXPECT_TRUE(mlir::succeeded(results)) << messages;
+    return mlir::succeeded(results) ? valuesOf((*results)[0])
+                                    : std::vector<double>();
+  };
+  EXPECT_THAT(stored("bf16", {257, -1}), ElementsAre(256, -1));
+  // A scale of 2 for both: 3 lies halfway between 2 and 4, 4 is the even one.
+  EXPECT_THAT(stored("i8", {254, 3}), ElementsAre(254, 4));
+  EXPECT_THAT(stored("i8", {0x1p-101f, 0}), ElementsAre(0, 0));
+}
+
 TEST_F(OpsTest, ABatchFromBeforeAnAppendDoesNotSeeIt) {
   std::string text = step;
   text.replace(text.find("BATCH"), 5, "%b");
