@@ -10,6 +10,8 @@
 
 // example
 class SuccessorProposer : public lathe::runtime::Proposer {
+  using i32 = lathe::i32;
+
   /// What is known of one sequence.
   struct Seen : Sequence {
     std::unordered_map<i32, i32> next; ///< Token to the one behind it.

@@ -334,14 +334,15 @@ TEST_F(OpsTest, ACacheHoldsWhatItsElementsCan) {
     Interpreter interpreter(*module, weights);
     ir::KvStore store;
     auto count = static_cast<int64_t>(head.size());
+    const ir::StepRow rows[] = {{0, 0}};
     auto results =
         interpreter.runStep("f",
                             {Tensor::ints({1}, {0}),
                              Tensor::floats({1, 1, count}, std::move(head))},
-                            {{0, 0}}, store);
+                            rows, store);
     EXPECT_TRUE(mlir::succeeded(results)) << messages;
     return mlir::succeeded(results) ? valuesOf((*results)[0])
-                                    : std::vector<double>();
+                                    : std::vector<float>();
   };
   EXPECT_THAT(stored("bf16", {257, -1}), ElementsAre(256, -1));
   // A scale of 2 for both: 3 lies halfway between 2 and 4, 4 is the even one.
