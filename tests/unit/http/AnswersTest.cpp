@@ -19,6 +19,9 @@ TEST(HttpAnswers, StreamsAreChunked) {
   held->write("data: 1\n\n");
   held->write(""); // Would end a chunked body if it were framed.
   std::string first = client.receiveSome();
+  // Head and first chunk may come apart.
+  if (!first.ends_with("data: 1\n\n\r\n"))
+    first += client.receiveSome();
   EXPECT_NE(first.find("text/event-stream"), first.npos);
   held->write("data: 2\n\n");
   std::string second = client.receiveSome();
