@@ -31,7 +31,7 @@ TEST(HttpAnswers, StreamsAreChunked) {
   held->write("more");
   held->finish();
   EXPECT_EQ(client.ask(get("/hello")).body, "hello");
-  EXPECT_TRUE(server.waitForLog(2));
+  ASSERT_TRUE(server.waitForLog(2));
   EXPECT_EQ(server.log().front(), "GET /hold 200 18 whole");
   EXPECT_EQ(server.gone(), 0u);
 }
@@ -87,7 +87,7 @@ TEST(HttpAnswers, AStreamThatBreaksOffIsSeenToLackItsEnd) {
   EXPECT_EQ(answer.body, "part");
   EXPECT_FALSE(answer.hasEnd);
   EXPECT_TRUE(client.isClosed());
-  EXPECT_TRUE(server.waitForLog(1));
+  ASSERT_TRUE(server.waitForLog(1));
   EXPECT_EQ(server.log().front(), "GET /hold 200 4 broken");
 }
 

@@ -130,7 +130,7 @@ TEST(HttpLimits, AReaderThatDoesNotReadIsCutOff) {
   }
   EXPECT_TRUE(server.waitForGone(1, 1s));
   EXPECT_TRUE(client.isClosed());
-  EXPECT_TRUE(server.waitForLog(1));
+  ASSERT_TRUE(server.waitForLog(1));
   EXPECT_TRUE(server.log().front().ends_with("broken"));
 }
 
