@@ -13,7 +13,9 @@
 #include <boost/asio/post.hpp>
 
 #include <array>
+#include <linux/sockios.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 
 namespace lathe::runtime::http {
 
@@ -101,6 +103,7 @@ private:
   void clearDeadline() { due = Clock::time_point::max(); }
   void armTimer();
   void onDeadline();
+  int unacknowledged();
 
   void drainNow();
   void abortNow(bool resets = false);
@@ -136,6 +139,7 @@ private:
 
   std::string out; ///< Being sent, from `sent` on.
   size_t sent = 0;
+  int heldByKernel = 0; ///< Bytes, when it last took some.
 };
 
 void ServedConnection::begin(bool isOverLimit) {
@@ -316,6 +320,7 @@ void ServedConnection::flush() {
 void ServedConnection::write() {
   if (phase == Phase::Answering)
     setDeadline(limits().writeTime);
+  heldByKernel = unacknowledged();
   socket.async_write_some(
       asio::buffer(out.data() + sent, out.size() - sent),
       [self = shared_from_this()](error_code error, size_t count) {
@@ -408,12 +413,24 @@ void ServedConnection::onDeadline() {
     return respond(
         errorReply(408, "the request took too long to arrive", "timeout"));
   case Phase::Answering:
+    // The kernel takes more only when a third of its buffer is free, which a
+    // slow client may need minutes for; progress is what the client has taken.
+    if (int now = unacknowledged(); now < heldByKernel) {
+      heldByKernel = now;
+      return setDeadline(limits().writeTime);
+    }
     return abortNow(true);
   case Phase::Idle:
   case Phase::Lingering:
   case Phase::Closed:
     return close();
   }
+}
+
+/// Bytes that the kernel holds because the client has not taken them yet.
+int ServedConnection::unacknowledged() {
+  int count = 0;
+  return ::ioctl(socket.native_handle(), SIOCOUTQ, &count) == 0 ? count : 0;
 }
 
 // The end.

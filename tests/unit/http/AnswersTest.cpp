@@ -19,6 +19,9 @@ TEST(HttpAnswers, StreamsAreChunked) {
   held->write("data: 1\n\n");
   held->write(""); // Would end a chunked body if it were framed.
   std::string first = client.receiveSome();
+  // Head and first chunk may come apart.
+  if (!first.ends_with("data: 1\n\n\r\n"))
+    first += client.receiveSome();
   EXPECT_NE(first.find("text/event-stream"), first.npos);
   held->write("data: 2\n\n");
   std::string second = client.receiveSome();
@@ -28,7 +31,7 @@ TEST(HttpAnswers, StreamsAreChunked) {
   held->write("more");
   held->finish();
   EXPECT_EQ(client.ask(get("/hello")).body, "hello");
-  EXPECT_TRUE(server.waitForLog(2));
+  ASSERT_TRUE(server.waitForLog(2));
   EXPECT_EQ(server.log().front(), "GET /hold 200 18 whole");
   EXPECT_EQ(server.gone(), 0u);
 }
@@ -84,7 +87,7 @@ TEST(HttpAnswers, AStreamThatBreaksOffIsSeenToLackItsEnd) {
   EXPECT_EQ(answer.body, "part");
   EXPECT_FALSE(answer.hasEnd);
   EXPECT_TRUE(client.isClosed());
-  EXPECT_TRUE(server.waitForLog(1));
+  ASSERT_TRUE(server.waitForLog(1));
   EXPECT_EQ(server.log().front(), "GET /hold 200 4 broken");
 }
 

@@ -130,7 +130,7 @@ TEST(HttpLimits, AReaderThatDoesNotReadIsCutOff) {
   }
   EXPECT_TRUE(server.waitForGone(1, 1s));
   EXPECT_TRUE(client.isClosed());
-  EXPECT_TRUE(server.waitForLog(1));
+  ASSERT_TRUE(server.waitForLog(1));
   EXPECT_TRUE(server.log().front().ends_with("broken"));
 }
 
@@ -145,13 +145,16 @@ TEST(HttpLimits, NoProgressForTooLongIsCutOff) {
 }
 
 TEST(HttpLimits, ASlowReaderGetsAll) {
-  TestServer server({.limits = {.writeTime = 500ms, .unsentBytes = 1000}});
+  TestServer server({.limits = {.writeTime = 250ms, .unsentBytes = 1000}});
   Client client(server.port(), 4096);
   auto held = hold(server, client);
-  std::string body(3 << 20, 'x');
+  std::string body(16 << 20, 'x');
   held->reply({.body = body});
-  Answer answer = client.receive();
-  EXPECT_EQ(answer.body, body);
+  // Too slow for the kernel to take more within writeTime.
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_NE(client.receiveSome(), "");
+    std::this_thread::sleep_for(15ms);
+  }
   EXPECT_EQ(server.gone(), 0u);
 }
 

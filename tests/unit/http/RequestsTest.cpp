@@ -18,7 +18,7 @@ TEST(HttpRequests, KeepAliveAnswersOneAfterTheOther) {
     EXPECT_EQ(answer.header("server"), "lathe");
     EXPECT_EQ(answer.header("connection"), "");
   }
-  EXPECT_TRUE(server.waitForLog(3));
+  ASSERT_TRUE(server.waitForLog(3));
   EXPECT_EQ(server.log().front(), "GET /hello 200 5 whole");
 }
 
