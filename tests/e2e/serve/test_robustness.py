@@ -19,7 +19,8 @@ class Bodies(support.ServeTest):
     def test_hostile_json(self):
         start = b'{"messages":[{"role":"user","content":"a"}],"tools":'
         for depth in (3000, 100_000):
-            self.assertEqual(self.status(start + b"[" * depth + b"]" * depth + b"}"), 400)
+            nested = b"[" * depth + b"]" * depth
+            self.assertEqual(self.status(start + nested + b"}"), 400)
             self.assertEqual(self.status(start + b"[" * depth), 400)
         for body in (b"", b"{", b"[]", b"nul", start, b'{"prompt":"\xc3\x28"}'):
             self.assertEqual(self.status(body), 400, body)
