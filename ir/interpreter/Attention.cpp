@@ -66,8 +66,21 @@ void roundToInt8(MutableArrayRef<float> head) {
       value = amax < 0x1p-100f ? 0.0f : d * std::nearbyint(value * s);
 }
 
-/// A head's values as the cache keeps them; of int8 d·q.
-void roundHead(KvType type, MutableArrayRef<float> head) {
+/// numerics.md's butterfly; returns how many values are turned together.
+size_t butterfly(MutableArrayRef<float> head) {
+  size_t run = head.size() & (~head.size() + 1);
+  for (size_t h = 1; h < run; h *= 2)
+    for (size_t i = 0; i < head.size(); ++i)
+      if ((i & h) == 0) {
+        float a = head[i], b = head[i + h];
+        head[i] = a + b;
+        head[i + h] = a - b;
+      }
+  return run;
+}
+
+/// A head's values as the cache keeps them; of int8 d·q, turned back.
+void roundHead(KvType type, bool isKey, MutableArrayRef<float> head) {
   switch (type) {
   case KvType::F16:
     for (float &value : head)
@@ -79,9 +92,16 @@ void roundHead(KvType type, MutableArrayRef<float> head) {
     return;
   case KvType::F32:
     return;
-  case KvType::Int8:
+  case KvType::Int8: {
+    if (!isKey)
+      return roundToInt8(head);
+    auto run = static_cast<float>(butterfly(head));
     roundToInt8(head);
+    butterfly(head);
+    for (float &value : head)
+      value /= run;
     return;
+  }
   }
 }
 
@@ -133,14 +153,15 @@ LogicalResult lathe::ir::evaluate(KvAppendOp op, Frame &frame) {
   size_t width = static_cast<size_t>(k.dim(1)) * headDim;
   KvType type = *cacheType(group.getElement());
   for (size_t t = 0; t < rows.size(); ++t) {
-    auto rounded = [&](const Tensor &rows) {
+    auto rounded = [&](const Tensor &rows, bool isKey) {
       const float *row = rows.f32().data() + t * width;
       std::vector<float> values(row, row + width);
       for (size_t at = 0; at < width; at += headDim)
-        roundHead(type, MutableArrayRef<float>(values).slice(at, headDim));
+        roundHead(type, isKey,
+                  MutableArrayRef<float>(values).slice(at, headDim));
       return values;
     };
-    KvEntry entry = {rounded(k), rounded(v)};
+    KvEntry entry = {rounded(k, true), rounded(v, false)};
     written->insert_or_assign(KvPlace{op.getGroup().str(), op.getLayer(),
                                       rows[t].sequence, rows[t].position},
                               std::move(entry));

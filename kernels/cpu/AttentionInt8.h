@@ -44,16 +44,19 @@ template <i64 n> struct Int8Row {
   }
 };
 
-/// A query as an int8 cache wants it.
+/// A query as an int8 cache wants it: behind the butterfly that keys went
+/// through, and what that multiplies products by taken back.
 template <i64 headDim> struct Int8Query : Int8Row<headDim> {
   LATHE_INLINE void set(const f32 *q) {
-    for (i64 block = 0; block < Int8Row<headDim>::blocks; ++block) {
-      alignas(64) f32 x[32] = {};
-      i64 count = headDim - 32 * block;
-      __builtin_memcpy(x, q + 32 * block,
-                       u64(count < 32 ? count : 32) * sizeof(f32));
-      Int8Row<headDim>::set(block, x);
-    }
+    constexpr i64 blocks = Int8Row<headDim>::blocks;
+    alignas(64) f32 x[32 * blocks] = {};
+    __builtin_memcpy(x, q, headDim * sizeof(f32));
+    butterfly<headDim>(x);
+    constexpr f32 inverse = 1.0f / butterflyRun<headDim>;
+    for (i64 i = 0; i < 32 * blocks; i += width)
+      store(x + i, load<Floats>(x + i) * Floats::splat(inverse));
+    for (i64 block = 0; block < blocks; ++block)
+      Int8Row<headDim>::set(block, x + 32 * block);
   }
 };
 

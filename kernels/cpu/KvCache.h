@@ -7,6 +7,7 @@
 #define LATHE_KERNELS_CPU_KVCACHE_H
 
 #include "kernels/abi/KvTile.h"
+#include "kernels/cpu/Butterfly.h"
 #include "kernels/cpu/Quantize.h"
 #include "kernels/cpu/Skeleton.h"
 #include "kernels/cpu/simd/Simd.h"
@@ -71,10 +72,10 @@ private:
   }
 };
 
-/// Int8: q + 128, so that a tile is what Dot takes as codes, and a scale per
-/// token. A K tile is [d / 4][16 tokens][4 d], then the scales; a V tile the
-/// scales, then [16 tokens / 4][d][4 tokens], d padded to whole 16: each in the
-/// order in which attention reads it.
+/// Int8: keys behind the butterfly, q + 128, so that a tile is what Dot takes
+/// as codes, and a scale per token. A K tile is [d / 4][16 tokens][4 d], then
+/// the scales; a V tile the scales, then [16 tokens / 4][d][4 tokens], d padded
+/// to whole 16: each in the order in which attention reads it.
 template <i64 headDim> struct KvTile<KvType::Int8, headDim> {
   static constexpr i64 padded = ceilDivide(headDim, 16) * 16;
   static constexpr i64 scaleBytes = pageTokens * sizeof(f32);
@@ -89,8 +90,11 @@ template <i64 headDim> struct KvTile<KvType::Int8, headDim> {
   }
 
   static LATHE_INLINE void putKey(u8 *tile, i64 token, const f32 *head) {
+    alignas(64) f32 turned[padded];
+    __builtin_memcpy(turned, head, sizeof(turned));
+    butterfly<headDim>(turned);
     alignas(64) u8 codes[padded];
-    const_cast<f32 *>(keyScales(tile))[token] = quantize(head, codes);
+    const_cast<f32 *>(keyScales(tile))[token] = quantize(turned, codes);
     for (i64 d = 0; d < padded; d += 4)
       __builtin_memcpy(tile + d * i64(pageTokens) + 4 * token, codes + d, 4);
   }

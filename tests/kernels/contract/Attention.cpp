@@ -10,7 +10,7 @@ static bool isVisible(const AttentionShape &shape, u32 row, u32 key) {
   return key <= row && (shape.window == 0 || row - key < shape.window);
 }
 
-/// The product of a query and a key.
+/// The product of a query and a key, of int8 a key behind the butterfly.
 static f32 scoreOf(const AttentionShape &shape, const f32 *query,
                    const u8 *key) {
   f32 s = 0.0f;
@@ -19,8 +19,12 @@ static f32 scoreOf(const AttentionShape &shape, const f32 *query,
       s = std::fma(query[d], fromCache(shape.type, key, d), s);
     return s;
   }
+  std::vector<f32> turned(query, query + shape.headDim);
+  u64 run = butterfly(turned.data(), shape.headDim);
+  for (f32 &q : turned)
+    q *= 1.0f / f32(run);
   std::vector<ActivationBlock> blocks((shape.headDim + 31) / 32);
-  quantizeRow(query, shape.headDim, blocks.data());
+  quantizeRow(turned.data(), shape.headDim, blocks.data());
   for (u64 b = 0; b < blocks.size(); ++b) {
     int sum = 0;
     for (u64 d = 32 * b; d < std::min(32 * b + 32, shape.headDim); ++d)

@@ -132,7 +132,12 @@ void prepareHead(const HeadRecipe &recipe, const f32 *table, f32 *head);
 /// elements in the cache's type; of int8 behind an f32 scale.
 u64 kvRowBytes(KvType type, u64 headDim);
 
-/// Converts a row of `headDim` values to the cache's type.
+/// The butterfly over each run of 2^k values, 2^k the largest power of two in
+/// `headDim`; returns 2^k.
+u64 butterfly(f32 *values, u64 headDim);
+
+/// Converts a row of `headDim` values to the cache's type; of int8 keys what
+/// the butterfly makes of them.
 void toCache(KvType type, const f32 *values, u64 headDim, u8 *row);
 
 /// Element `index` of a row of floats; exact. Of int8: its q.

@@ -59,6 +59,20 @@ u64 kvRowBytes(KvType type, u64 headDim) {
   return 0;
 }
 
+u64 butterfly(f32 *values, u64 headDim) {
+  u64 run = 1;
+  while (headDim % (2 * run) == 0)
+    run *= 2;
+  for (u64 h = 1; h < run; h *= 2)
+    for (u64 i = 0; i < headDim; ++i)
+      if (i / h % 2 == 0) {
+        f32 a = values[i], b = values[i + h];
+        values[i] = a + b;
+        values[i + h] = a - b;
+      }
+  return run;
+}
+
 /// One scale for all values, by the rule of an activation block.
 static void toInt8(const f32 *values, u64 count, u8 *row) {
   f32 largest = 0;

@@ -171,6 +171,23 @@ TEST(KvCache, Bf16RoundsToTheNearestEven) {
   EXPECT_EQ(fromCache(KvType::BF16, row, 1), 3.0f);
 }
 
+TEST(KvCache, ButterflyIsItsOwnInverseButForItsSize) {
+  f32 two[2] = {3, 5};
+  EXPECT_EQ(butterfly(two, 2), 2u);
+  EXPECT_EQ(two[0], 8);
+  EXPECT_EQ(two[1], -2);
+  // 12 is three runs of 4.
+  f32 values[12], turned[12];
+  for (int i = 0; i < 12; ++i)
+    turned[i] = values[i] = f32(i * i - 3);
+  EXPECT_EQ(butterfly(turned, 12), 4u);
+  EXPECT_EQ(turned[4], values[4] + values[5] + values[6] + values[7]);
+  EXPECT_EQ(turned[7], values[4] - values[5] - values[6] + values[7]);
+  butterfly(turned, 12);
+  for (int i = 0; i < 12; ++i)
+    EXPECT_EQ(turned[i], 4 * values[i]);
+}
+
 TEST(KvCache, Int8HasOneScalePerRow) {
   f32 values[5] = {1.0f, -127.0f, 63.5f, 64.5f, 0.49f};
   u8 row[9];

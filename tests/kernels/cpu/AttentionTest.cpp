@@ -119,6 +119,8 @@ public:
         std::vector<f32> head(&k[(row * kvHeads + h) * d],
                               &k[(row * kvHeads + h) * d] + d);
         contract::prepareHead(recipe, entry, head.data());
+        if (shape.type == KvType::Int8)
+          contract::butterfly(head.data(), d);
         append(copy.keys[h], head.data());
         append(copy.values[h], &v[(row * kvHeads + h) * d]);
       }
