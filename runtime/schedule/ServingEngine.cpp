@@ -217,6 +217,8 @@ void ServingEngine::work() {
                !cancels.empty();
       });
       arrived.swap(arrivals);
+      // They are still there for submit(), which counts.
+      published.scheduler.waiting += u32(arrived.size());
       cancelled.swap(cancels);
       isEnding = ending;
     }

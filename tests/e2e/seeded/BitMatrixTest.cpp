@@ -272,6 +272,9 @@ TEST_P(BitMatrix, BitsDependOnTheTokensBeforeAlone) {
   std::ranges::rotate(other.begin() + 53, other.begin() + 171, other.end());
   TempDir temp;
   std::vector<std::string> isas = nativeIsas();
+  // Plain loops take longest and are the same for all formats.
+  if (model != "gemma3-gqa" && wantedSeeds() == 0 && isas.size() > 1)
+    isas.erase(isas.begin());
   auto compiled =
       compileModel(seededPath(model), temp.path("m.lathe"), isas, kvDtype);
   ASSERT_TRUE(compiled) << compiled.error().message;
