@@ -956,7 +956,7 @@ kernel.attention @k group(0) heads(4) kv_heads(2) head_dim(16) chunk(24) window(
 
 // -----
 
-// expected-error @+1 {{reads f16 or f32, not 'f64'}}
+// expected-error @+1 {{reads f16, bf16, f32 or i8, not 'f64'}}
 kernel.attention @k group(0) heads(4) kv_heads(2) head_dim(16) chunk(128) window(0) softcap(0.0) element(f64) store(<f32>)
 
 // -----
