@@ -5,6 +5,7 @@ import os
 import subprocess
 import typing
 import unittest
+import warnings
 
 import support
 
@@ -17,6 +18,9 @@ def setUpModule():
     support.use_clients()
     # litellm would ask the internet for prices.
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+    # It leaves sockets to the collector, whose warning about them imports a
+    # module; in the midst of another import this breaks Python 3.11's.
+    warnings.simplefilter("ignore", ResourceWarning)
 
 
 class OpenAiClient(support.ServeTest):

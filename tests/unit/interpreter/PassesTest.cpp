@@ -92,9 +92,9 @@ TEST_P(PassEquivalence, KvCacheLayout) {
   ASSERT_TRUE(whole);
   mlir::OwningOpRef<mlir::ModuleOp> fused = model.module->clone();
   // What a cache loses: in f32 nothing; f16 rounds by 2^-11, bf16 by 2^-8, int8
-  // by up to 1/254 of a head's largest value.
+  // by up to 1/254 of a head's largest value, twice: keys, then values.
   const std::pair<const char *, double> dtypes[] = {
-      {"f32", rounding}, {"f16", 1e-5}, {"bf16", 1e-3}, {"int8", 1e-3}};
+      {"f32", rounding}, {"f16", 1e-5}, {"bf16", 1e-3}, {"int8", 2e-3}};
   for (auto [dtype, bound] : dtypes) {
     model.module = fused->clone();
     passes::KvCacheLayoutOptions options;
