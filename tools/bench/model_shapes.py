@@ -1,8 +1,8 @@
 """The models that make_model writes: sizes, formats, metadata and tokenizer.
 
-Sizes of Llama-3.2-1B and Llama-3.1-8B are those of their published GGUF files;
-so is the mix of formats called Q4_K_M (llama_tensor_get_type in llama.cpp's
-src/llama-quant.cpp).
+Sizes of Llama-3.2-1B and Llama-3.1-8B are those of their published GGUF files,
+TinyLlama-1.1B's those of its config.json; the mix of formats called Q4_K_M is
+llama.cpp's (llama_tensor_get_type in its src/llama-quant.cpp).
 """
 
 import dataclasses
@@ -52,6 +52,7 @@ SHAPES = {
     "llama-3.1-8b": Shape(
         4096, 14336, 32, 8, 128, 32, 128256, tied=False, rope_factor=8.0
     ),
+    "tinyllama-1.1b": Shape(2048, 5632, 32, 4, 64, 22, 32000, tied=False, context=2048),
     # About SmolLM2-135M's size, but a K-quant's block divides all its sizes.
     "small-256": Shape(768, 2048, 12, 4, 64, 20, 49152, tied=True, context=8192),
     "tiny-256": Shape(256, 512, 4, 2, 64, 4, 2048, tied=False, context=2048),
