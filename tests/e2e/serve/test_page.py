@@ -141,6 +141,28 @@ class PageTest(ServeTest):
 
 
 @unittest.skipUnless(find_browser(), "no chromium")
+class BrowserTest(unittest.TestCase):
+    """The tests' own driver."""
+
+    def test_it_starts_whatever_descriptors_are_free(self):
+        held = []
+        self.addCleanup(lambda: [os.close(one) for one in held])
+        while not held or held[-1] < 9:
+            browser = Browser()
+            self.addCleanup(browser.process.kill)
+            self.assertEqual(browser.evaluate("1 + 1"), 2)
+            browser.close()
+            held.append(os.open(os.devnull, os.O_RDONLY))
+
+    def test_it_tells_why_it_has_ended(self):
+        browser = Browser()
+        self.addCleanup(browser.close)
+        browser.process.kill()
+        with self.assertRaisesRegex(EOFError, "ended with status -9; it said:\n"):
+            browser.evaluate("1")
+
+
+@unittest.skipUnless(find_browser(), "no chromium")
 class KeyTest(ServeTest):
     @classmethod
     def setUpClass(cls):
