@@ -35,7 +35,7 @@ void addPageRoute(http::Routes &routes) {
                        "connect-src 'self'; img-src data:; base-uri 'none'; "
                        "form-action 'none'; frame-ancestors 'none'",
                        sourceOf("script"), sourceOf("style"))},
-          {"Referrer-Policy", "no-referrer"},
+          {"Referrer-Policy", "same-origin"},
           {"X-Content-Type-Options", "nosniff"},
           {"Cache-Control", "no-cache"},
       }};
@@ -46,7 +46,7 @@ void addPageRoute(http::Routes &routes) {
            [page = std::move(page)](
                const http::Request &,
                const std::shared_ptr<http::Responder> &to) { to->reply(page); },
-       .access = http::Access::Open});
+       .access = http::Access::PromptedKey});
 }
 
 void addMetricsRoute(http::Routes &routes,

@@ -10,10 +10,10 @@
 
 namespace lathe::runtime::serve {
 
-/// GET /: the page of runtime/serve/page, in one piece. It is the same for
-/// everybody and open to everybody; what it shows it asks of other routes, with
-/// the key that a person gives it. It loads nothing from elsewhere, and its
-/// content security policy allows nothing but its own script and this server.
+/// GET /: the page of runtime/serve/page, in one piece. What it shows it asks
+/// of other routes, to which the browser adds the key that it has asked its
+/// user for. It loads nothing from elsewhere, and its content security policy
+/// allows nothing but its own script and this server.
 void addPageRoute(http::Routes &routes);
 
 /// GET /metrics: Metrics::text().

@@ -3,12 +3,12 @@
 
 #include "runtime/schedule/ServingEngine.h"
 #include "runtime/serve/AccessLog.h"
+#include "runtime/serve/AllRoutes.h"
 #include "runtime/serve/Api.h"
 #include "runtime/serve/Fingerprint.h"
 #include "runtime/serve/Metrics.h"
 #include "runtime/serve/ObserverList.h"
 #include "runtime/serve/Recorder.h"
-#include "runtime/serve/Site.h"
 #include "runtime/serve/http/HttpServer.h"
 #include "runtime/support/MappedFile.h"
 #include "runtime/support/Quote.h"
@@ -192,11 +192,7 @@ Result<int> runServer(Options options) {
                      .count(),
       .observer = serve::observeAll({metrics, *recorder, log}),
       .requestTime = std::chrono::seconds(options.requestSeconds)});
-  http::Routes routes;
-  serve::addApiRoutes(routes, served);
-  serve::addMetricsRoute(routes, metrics);
-  serve::addPageRoute(routes);
-  (*server)->serve(std::move(routes));
+  (*server)->serve(serve::allRoutes(served, metrics));
   announce(engine, name, **server);
 
   waitForInterrupt();

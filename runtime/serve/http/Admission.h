@@ -12,7 +12,7 @@ namespace lathe::runtime::http {
 /// What becomes of a request, by its line and headers.
 struct Admission {
   const Route *route = nullptr;      ///< Who answers it, or
-  std::optional<Reply> refusal = {}; ///< 401, 404 or 405.
+  std::optional<Reply> refusal = {}; ///< 401, 403, 404 or 405.
 };
 
 Admission admit(const ServerState &server, const Request &request);

@@ -14,6 +14,8 @@
 ///   once, unless more was sent ahead than the kernel holds (above 64 KiB).
 /// - Whoever has no key learns nothing but that: every path that is not open
 ///   answers 401, also those that do not exist.
+/// - A key that a browser has added by itself (HTTP Basic) is refused with 403
+///   if the request is another page's.
 /// - Each answer carries an x-request-id; no CORS headers are sent.
 #ifndef LATHE_RUNTIME_SERVE_HTTP_HTTPSERVER_H
 #define LATHE_RUNTIME_SERVE_HTTP_HTTPSERVER_H
@@ -56,7 +58,8 @@ struct HttpOptions {
   std::string host = "127.0.0.1"; ///< An address or a name.
   u16 port = 0;                   ///< 0: any free one.
   u32 threads = 1;
-  /// Accepted as "Authorization: Bearer KEY"; none: everybody is let in.
+  /// Accepted as "Authorization: Bearer KEY" and as the password of HTTP Basic,
+  /// whoever the user; none: everybody is let in.
   std::vector<std::string> keys = {};
   HttpLimits limits = {};
   /// Called on the server's threads after each request; may be null.

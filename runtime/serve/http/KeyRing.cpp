@@ -1,5 +1,5 @@
 #include "runtime/serve/http/KeyRing.h"
-#include "runtime/serve/http/Http.h"
+#include "kernels/abi/Types.h"
 
 namespace lathe::runtime::http {
 
@@ -13,17 +13,9 @@ KeyRing::KeyRing(const std::vector<std::string> &keys) {
     digests.push_back(digestOf(key));
 }
 
-bool KeyRing::admits(std::string_view authorization) const {
-  if (digests.empty())
-    return true;
-  constexpr std::string_view scheme = "Bearer ";
-  if (!equalsNoCase(authorization.substr(0, scheme.size()), scheme))
-    return false;
-  authorization.remove_prefix(scheme.size());
-  while (authorization.starts_with(' '))
-    authorization.remove_prefix(1);
+bool KeyRing::holds(std::string_view key) const {
   // Hashes are of one length, and all of them are compared in whole.
-  Sha256::Digest given = digestOf(authorization);
+  Sha256::Digest given = digestOf(key);
   bool isKnown = false;
   for (const Sha256::Digest &digest : digests) {
     u8 difference = 0;

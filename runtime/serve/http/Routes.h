@@ -12,8 +12,9 @@
 namespace lathe::runtime::http {
 
 enum class Access {
-  Key,  ///< Needs a key, if the server has any.
-  Open, ///< Everybody's.
+  Key,         ///< Needs a key, if the server has any.
+  PromptedKey, ///< Likewise, and a browser that has none asks its user for it.
+  Open,        ///< Everybody's.
 };
 
 /// One entry of the table of routes.

@@ -3,18 +3,17 @@ const $ = (id) => document.getElementById(id);
 
 // --- The server -------------------------------------------------------------
 
-const storedKey = "lathe-key";
-
-/** Asks the server; an answer that is no success is thrown as an Error whose
- * `status` is the HTTP status. */
-async function ask(path, options = {}) {
-  const key = sessionStorage.getItem(storedKey);
-  const headers = { ...options.headers };
-  if (key) headers.Authorization = `Bearer ${key}`;
-  const response = await fetch(path, { ...options, headers });
+/** Asks the server, to which the browser adds the key that it got for this
+ * page; an answer that is no success is thrown as an Error whose `status` is the
+ * HTTP status. */
+async function ask(path, options) {
+  // An address with a key in it (http://:KEY@host/) is no base for fetch.
+  const response = await fetch(location.origin + path, options);
   if (response.ok) return response;
   const body = await response.json().catch(() => ({}));
-  const error = new Error(body.error?.message ?? `the server said ${response.status}`);
+  const error = new Error(response.status === 401
+    ? "the key is not accepted any more: reload the page to give another"
+    : body.error?.message ?? `the server said ${response.status}`);
   error.status = response.status;
   throw error;
 }
@@ -37,21 +36,6 @@ async function* eventsOf(response) {
   }
 }
 
-// --- Key --------------------------------------------------------------------
-
-function askForKey(message = "") {
-  $("keyError").textContent = sessionStorage.getItem(storedKey) ? message : "";
-  if (!$("keyDialog").open) $("keyDialog").showModal();
-}
-
-$("keyForm").addEventListener("submit", (event) => {
-  event.preventDefault();
-  sessionStorage.setItem(storedKey, $("key").value.trim());
-  $("key").value = "";
-  $("keyDialog").close();
-  connect();
-});
-
 // --- Model ------------------------------------------------------------------
 
 let model = null;
@@ -65,10 +49,10 @@ async function connect() {
     document.title = `${model} – Lathe`;
     watch();
   } catch (error) {
-    if (error.status === 401) return askForKey("That key is not accepted.");
-    $("model").textContent = "no answer from the server; trying again";
+    const needsKey = error.status === 401;
+    $("model").textContent = needsKey ? error.message : "no answer from the server; trying again";
     $("model").classList.add("wrong");
-    setTimeout(connect, 2000);
+    if (!needsKey) setTimeout(connect, 2000);
   }
 }
 
@@ -194,7 +178,6 @@ async function send(text) {
     const wasStopped = error.name === "AbortError";
     footer.textContent = wasStopped ? figures({ ...facts, reason: "stopped" }) : error.message;
     footer.classList.toggle("wrong", !wasStopped);
-    if (error.status === 401) askForKey("That key is not accepted.");
   } finally {
     // What was not answered is not said again.
     if (said) messages.push({ role: "assistant", content: said });

@@ -1,6 +1,7 @@
 """A headless Chromium, driven over a pipe by its DevTools protocol."""
 
 import base64
+import fcntl
 import json
 import os
 import select
@@ -20,15 +21,23 @@ def find_browser():
 
 class Browser:
     """One page of a browser of its own, which close() ends. `errors` gathers
-    what the page writes to its console as errors."""
+    what the page writes to its console as errors, `prompts` the addresses for
+    which it asked for a password after answer_prompts()."""
 
     def __init__(self, width=1280, height=800, dark=False):
         self.profile = tempfile.TemporaryDirectory(
             prefix="lathe-browser-", ignore_cleanup_errors=True
         )
-        # Chromium reads commands from descriptor 3 and writes to 4.
+        self.printed = tempfile.TemporaryFile()
+        # Chromium reads commands from descriptor 3 and writes to 4. Its ends
+        # are moved away from these first: whatever the shell below puts there
+        # must not replace an end that it has yet to copy.
         read_commands, self.commands = os.pipe()
         self.answers, write_answers = os.pipe()
+        ends = [
+            fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10)
+            for end in (read_commands, write_answers)
+        ]
         arguments = [
             find_browser(),
             "--headless=new",
@@ -40,21 +49,20 @@ class Browser:
             f"--user-data-dir={self.profile.name}",
         ]
 
-        # Moved away first, in case one of them is 3 or 4 already.
-        command = 'exec 8<&{} 9>&{}; exec 3<&8 4>&9 8<&- 9>&-; exec "$@"'.format(
-            read_commands, write_answers
-        )
+        command = 'exec 3<&{0} 4>&{1} {0}<&- {1}>&-; exec "$@"'.format(*ends)
         self.process = subprocess.Popen(
             ["bash", "-c", command, "bash", *arguments],
-            pass_fds=(read_commands, write_answers),
+            pass_fds=ends,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stderr=self.printed,
         )
-        os.close(read_commands)
-        os.close(write_answers)
+        for end in (read_commands, write_answers, *ends):
+            os.close(end)
         self.received = b""
         self.number = 0
         self.errors = []
+        self.prompts = []
+        self.passwords = []
         self.session = None
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self.session = self.call(
@@ -71,7 +79,18 @@ class Browser:
         self.process.wait()
         os.close(self.commands)
         os.close(self.answers)
+        self.printed.close()
         self.profile.cleanup()
+
+    def has_ended(self) -> EOFError:
+        """Why there is nobody to talk to."""
+        try:
+            status = f"ended with status {self.process.wait(5)}"
+        except subprocess.TimeoutExpired:
+            status = "closed its pipe"
+        self.printed.seek(0)
+        tail = self.printed.read().decode(errors="replace").splitlines()[-20:]
+        return EOFError("\n".join([f"the browser has {status}; it said:", *tail]))
 
     def receive(self, seconds):
         """The next message of the browser."""
@@ -82,30 +101,64 @@ class Browser:
                 raise TimeoutError("the browser does not answer")
             part = os.read(self.answers, 1 << 20)
             if not part:
-                raise EOFError("the browser has ended")
+                raise self.has_ended()
             self.received += part
         message, self.received = self.received.split(b"\0", 1)
         return json.loads(message)
 
-    def call(self, method, seconds=60, **parameters):
-        """The result of one command."""
+    def send(self, method, **parameters) -> int:
+        """Gives a command; the number that its answer will have."""
         self.number += 1
         message = {"id": self.number, "method": method, "params": parameters}
         if self.session:
             message["sessionId"] = self.session
-        os.write(self.commands, json.dumps(message).encode() + b"\0")
+        try:
+            os.write(self.commands, json.dumps(message).encode() + b"\0")
+        except BrokenPipeError:
+            raise self.has_ended() from None
+        return self.number
+
+    def call(self, method, seconds=60, **parameters):
+        """The result of one command."""
+        number = self.send(method, **parameters)
         while True:
             answer = self.receive(seconds)
-            if answer.get("method") == "Log.entryAdded":
-                entry = answer["params"]["entry"]
-                if entry["level"] == "error":
-                    self.errors.append(entry["text"] + " " + entry.get("url", ""))
-            if answer.get("method") == "Runtime.exceptionThrown":
-                self.errors.append(str(answer["params"]["exceptionDetails"]))
-            if answer.get("id") == self.number:
+            if answer.get("id") == number:
                 if "error" in answer:
                     raise RuntimeError(f"{method}: {answer['error']}")
                 return answer["result"]
+            if "method" in answer:
+                self.on_event(answer["method"], answer["params"])
+
+    def on_event(self, name, about):
+        if name == "Log.entryAdded":
+            entry = about["entry"]
+            if entry["level"] == "error":
+                self.errors.append(entry["text"] + " " + entry.get("url", ""))
+        elif name == "Runtime.exceptionThrown":
+            self.errors.append(str(about["exceptionDetails"]))
+        elif name == "Fetch.requestPaused":
+            self.send("Fetch.continueRequest", requestId=about["requestId"])
+        elif name == "Fetch.authRequired":
+            self.prompts.append(about["request"]["url"])
+            answer = {"response": "CancelAuth"}
+            if self.passwords:
+                answer = {
+                    "response": "ProvideCredentials",
+                    "username": "",
+                    "password": self.passwords.pop(0),
+                }
+            self.send(
+                "Fetch.continueWithAuth",
+                requestId=about["requestId"],
+                authChallengeResponse=answer,
+            )
+
+    def answer_prompts(self, *passwords):
+        """From now on, whenever the browser would ask its user for a password,
+        it gets the next of these; then its dialog is cancelled."""
+        self.passwords = list(passwords)
+        self.call("Fetch.enable", handleAuthRequests=True)
 
     def resize(self, width, height):
         self.call(

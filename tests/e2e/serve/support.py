@@ -56,9 +56,10 @@ def make_home() -> pathlib.Path:
 
 
 class Server:
-    """lathe serve on a free port of this machine, with a home of its own."""
+    """lathe serve on a port of this machine (0: a free one), with a home of its
+    own."""
 
-    def __init__(self, model: pathlib.Path, *options, home: pathlib.Path):
+    def __init__(self, model: pathlib.Path, *options, home: pathlib.Path, port=0):
         environment = {
             key: value
             for key, value in os.environ.items()
@@ -67,7 +68,7 @@ class Server:
         environment["HOME"] = str(home)
         self.log = open(home / "server.log", "w+")
         self.process = subprocess.Popen(
-            [BIN / "lathe", "serve", model, "--port", "0", *map(str, options)],
+            [BIN / "lathe", "serve", model, "--port", str(port), *map(str, options)],
             env=environment,
             stdout=self.log,
             stderr=self.log,

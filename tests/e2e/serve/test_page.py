@@ -1,6 +1,7 @@
 """The page at /, in a real browser. With LATHE_SCREENSHOT=FILE, saves what it
 looks like with the model LATHE_MODEL (a path)."""
 
+import http.server
 import os
 import pathlib
 import random
@@ -11,7 +12,7 @@ import unittest
 import urllib.request
 
 from browser import Browser, find_browser
-from support import Server, ServeTest
+from support import Server, ServeTest, make_home
 
 
 def has_drawn(chart: str) -> str:
@@ -141,42 +142,152 @@ class PageTest(ServeTest):
 
 
 @unittest.skipUnless(find_browser(), "no chromium")
+class BrowserTest(unittest.TestCase):
+    """The tests' own driver."""
+
+    def test_it_starts_whatever_descriptors_are_free(self):
+        held = []
+        self.addCleanup(lambda: [os.close(one) for one in held])
+        while not held or held[-1] < 9:
+            browser = Browser()
+            self.addCleanup(browser.process.kill)
+            self.assertEqual(browser.evaluate("1 + 1"), 2)
+            browser.close()
+            held.append(os.open(os.devnull, os.O_RDONLY))
+
+    def test_it_tells_why_it_has_ended(self):
+        browser = Browser()
+        self.addCleanup(browser.close)
+        browser.process.kill()
+        with self.assertRaisesRegex(EOFError, "ended with status -9; it said:\n"):
+            browser.evaluate("1")
+
+
+class Elsewhere(http.server.BaseHTTPRequestHandler):
+    """An empty page of another server."""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+KEY = "a-secret-key"
+
+
+@unittest.skipUnless(find_browser(), "no chromium")
 class KeyTest(ServeTest):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory(prefix="lathe-keys-")
-        cls.addClassCleanup(folder.cleanup)
-        keys = pathlib.Path(folder.name, "keys")
-        keys.write_text("a-secret-key\n")
-        cls.options = ("--api-key-file", keys)
+        cls.folder = tempfile.TemporaryDirectory(prefix="lathe-keys-")
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.options = cls.with_key(KEY)
         super().setUpClass()
+
+    @classmethod
+    def with_key(cls, key: str):
+        """Options of a server."""
+        file = pathlib.Path(cls.folder.name, key)
+        file.touch(0o600)
+        file.write_text(key + "\n")
+        return ("--api-key-file", file)
 
     def tearDown(self):
         self.assertIsNone(self.server.process.poll())
 
-    def test_a_key_is_asked_for_and_kept_in_the_tab(self):
+    def browse(self, *passwords, url=None) -> Browser:
         browser = Browser()
         self.addCleanup(browser.close)
-        browser.open(self.server.url)
-        for key in ("wrong", "a-secret-key"):
-            browser.wait_for("$('keyDialog').open")
-            browser.evaluate("$('key').focus()")
-            browser.type(key)
-            browser.press("Enter", 13)
-            browser.wait_for("model || $('keyError').textContent")
-        browser.wait_for("model")
-        self.assertFalse(browser.evaluate("$('keyDialog').open"))
-        self.assertEqual(
-            browser.evaluate("[sessionStorage.length, localStorage.length]"), [1, 0]
-        )
+        browser.answer_prompts(*passwords)
+        browser.open(url or self.server.url)
+        return browser
+
+    def chat(self, browser: Browser) -> str:
         browser.evaluate("$('prompt').focus()")
         browser.type("Hello")
         browser.press("Enter", 13)
         browser.wait_for("document.querySelector('.answer footer')?.textContent")
+        return browser.evaluate("document.querySelector('.answer').innerText")
+
+    def test_the_browser_asks_for_the_key_and_adds_it(self):
+        browser = self.browse("wrong", KEY)
+        browser.wait_for("model")
+        self.assertIn("DEFGHIJ!", self.chat(browser))
+        browser.wait_for(has_drawn("throughput"))
+        # For the page alone, never for what its script asks.
+        self.assertEqual(browser.prompts, [self.server.url + "/"] * 2)
         self.assertEqual(
-            browser.evaluate("document.querySelector('.answer .text').textContent"),
-            "DEFGHIJ!",
+            browser.evaluate(
+                "[sessionStorage.length, localStorage.length, document.cookie]"
+            ),
+            [0, 0, ""],
         )
+
+    def test_the_address_may_hold_the_key(self):
+        url = self.server.url.replace("://", f"://:{KEY}@")
+        browser = self.browse(url=url)
+        browser.wait_for("model")
+        self.assertIn("DEFGHIJ!", self.chat(browser))
+        self.assertEqual(browser.prompts, [])
+
+    def test_without_a_key_there_is_no_page(self):
+        browser = self.browse()
+        self.assertEqual(len(browser.prompts), 1)
+        self.assertIn("invalid_api_key", browser.evaluate("document.body.innerText"))
+        self.assertTrue(browser.evaluate("typeof ask === 'undefined'"))
+
+    def test_a_changed_key_is_told_of_and_asked_for_by_a_reload(self):
+        model, home = self.home / "chain.gguf", make_home()
+        first = Server(model, *self.with_key("old"), home=home)
+        self.addCleanup(first.stop)
+        browser = self.browse("old", "new", url=first.url)
+        browser.wait_for("model")
+        first.stop()
+        port = first.url.rsplit(":", 1)[1]
+        second = Server(model, *self.with_key("new"), home=home, port=port)
+        self.addCleanup(second.stop)
+        self.assertEqual(first.url, second.url)
+        told = "the key is not accepted any more: reload the page to give another"
+        browser.wait_for(f"$('model').textContent === '{told}'")
+        self.assertIn(told, self.chat(browser))
+        self.assertEqual(len(browser.prompts), 1)
+        browser.call("Page.reload")
+        browser.wait_for("document.readyState === 'complete' && model")
+        self.assertEqual(len(browser.prompts), 2)
+        self.assertIn("DEFGHIJ!", self.chat(browser))
+
+    def test_no_other_page_can_use_the_key(self):
+        browser = self.browse(KEY)
+        browser.wait_for("model")
+        other = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere)
+        self.addCleanup(other.server_close)
+        threading.Thread(target=other.serve_forever).start()
+        self.addCleanup(other.shutdown)
+        # The same site as the server, and another one.
+        for host in ("127.0.0.1", "localhost"):
+            browser.open(f"http://{host}:{other.server_port}")
+            before = len(self.server.printed())
+            browser.evaluate(
+                f"fetch('{self.server.url}/v1/completions', {{method: 'POST',"
+                " mode: 'no-cors', credentials: 'include',"
+                ' body: \'{"prompt": "x"}\'}).then(() => 1)'
+            )
+            browser.evaluate(f"location.href = '{self.server.url}'")
+            browser.wait_for(f"location.href === '{self.server.url}/'")
+            browser.wait_for("document.readyState === 'complete'")
+            self.assertIn("foreign_page", browser.evaluate("document.body.innerText"))
+            log = self.server.printed()[before:]
+            self.assertRegex(log, "POST '/v1/completions': 40[13],")
+            self.assertRegex(log, "GET '/': 403,")
+            self.assertNotIn(": 200,", log)
+        # Its own page still can.
+        browser.open(self.server.url)
+        browser.wait_for("model")
+        self.assertEqual(len(browser.prompts), 1)
 
 
 @unittest.skipUnless("LATHE_SCREENSHOT" in os.environ, "no screenshot is asked for")

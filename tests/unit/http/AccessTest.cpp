@@ -27,21 +27,59 @@ TEST(HttpAccess, EveryRouteThatIsNotOpenNeedsAKey) {
          {"", "Authorization: Bearer\r\n", "Authorization: Bearer \r\n",
           "Authorization: Bearer wrong\r\n", "Authorization: Bearer firs\r\n",
           "Authorization: Bearer first2\r\n", "Authorization: first\r\n",
-          "Authorization: Basic first\r\n", "X-Api-Key: first\r\n"}) {
+          "Authorization: Basic first\r\n", "X-Api-Key: first\r\n",
+          // "first:", "first:second2", and "u:first" without its padding.
+          "Authorization: Basic Zmlyc3Q6\r\n",
+          "Authorization: Basic Zmlyc3Q6c2Vjb25kMg==\r\n",
+          "Authorization: Basic dTpmaXJzdA\r\n"}) {
       if (route.access == http::Access::Open) {
         EXPECT_EQ(askWith(server, route, headers).status, 200u);
         continue;
       }
       Answer answer = askWith(server, route, headers);
       expectError(answer, 401);
-      EXPECT_EQ(answer.header("www-authenticate"), "Bearer");
+      EXPECT_EQ(answer.header("www-authenticate"),
+                route.access == http::Access::PromptedKey
+                    ? R"(Basic realm="lathe", charset="UTF-8")"
+                    : "Bearer");
     }
     if (route.path == "/hold")
       continue;
     for (const char *headers :
          {"Authorization: Bearer first\r\n", "authorization: bearer second\r\n",
-          "Authorization: Bearer  first\r\n"})
+          "Authorization: Bearer  first\r\n",
+          // "u:first" and ":second"
+          "Authorization: Basic dTpmaXJzdA==\r\n",
+          "authorization: basic OnNlY29uZA==\r\n"})
       EXPECT_NE(askWith(server, route, headers).status, 401u) << route.path;
+  }
+}
+
+TEST(HttpAccess, WhatABrowserAddsByItselfIsNoOtherPagesToUse) {
+  TestServer server(withKeys());
+  Client client = server.connect();
+  std::string basic = "Authorization: Basic OmZpcnN0\r\n";
+  for (const char *own :
+       {"Origin: http://here\r\n", "Origin: https://here\r\n",
+        "Sec-Fetch-Site: same-origin\r\n", "Sec-Fetch-Site: none\r\n"})
+    EXPECT_EQ(client.ask(get("/page", basic + own)).status, 200u) << own;
+  for (std::string other :
+       {"Origin: null\r\n", "Origin: http://127.0.0.1\r\n",
+        "Origin: http://here:8081\r\n", "Sec-Fetch-Site: cross-site\r\n",
+        "Sec-Fetch-Site: same-site\r\n"}) {
+    for (const char *path : {"/page", "/id", "/nowhere"}) {
+      Answer answer = client.ask(get(path, basic + other));
+      expectError(answer, 403);
+      EXPECT_EQ(answer.header("www-authenticate"), "");
+      EXPECT_EQ(answer.body.find("127.0.0.1"), answer.body.npos);
+    }
+    // Others do not learn whether the key is one.
+    std::string wrong = "Authorization: Basic Ondyb25n\r\n";
+    expectError(client.ask(get("/page", wrong + other)), 401);
+    // What a page has to add by itself, it knows.
+    std::string bearer = "Authorization: Bearer first\r\n";
+    EXPECT_EQ(client.ask(get("/page", bearer + other)).status, 200u) << other;
+    EXPECT_EQ(client.ask(get("/hello", other)).status, 200u) << other;
   }
 }
 

@@ -17,6 +17,13 @@ http::Routes testRoutes(http::Handler hold) {
                     to->reply({.body = "hello", .contentType = "text/plain"});
                   },
               .access = http::Access::Open});
+  routes.add({.method = "GET",
+              .path = "/page",
+              .handler =
+                  [](const Request &, std::shared_ptr<Responder> to) {
+                    to->reply({.body = "page", .contentType = "text/plain"});
+                  },
+              .access = http::Access::PromptedKey});
   routes.add(
       {.method = "POST",
        .path = "/echo",

@@ -15,6 +15,7 @@ namespace http = runtime::http;
 
 /// Routes:
 /// - GET /hello: "hello"; open to all
+/// - GET /page: "page"; a browser asks its user for the key
 /// - POST /echo: the body, with method, path, query and id as headers
 /// - GET /id: the request's id
 /// - GET, POST /hold: answered by the test, which gets the responder by held()

@@ -1,4 +1,3 @@
-#include "runtime/serve/Site.h"
 #include "runtime/serve/PageText.h"
 
 #include <fstream>
@@ -6,8 +5,6 @@
 #include <gtest/gtest.h>
 #include <sstream>
 
-using namespace lathe;
-using namespace lathe::runtime;
 using namespace lathe::runtime::serve;
 using testing::HasSubstr;
 using testing::Not;
@@ -30,16 +27,6 @@ TEST(Site, ThePageIsItsThreeFilesInOne) {
   std::string html = sourceFile("index.html");
   EXPECT_TRUE(page.starts_with(html.substr(0, html.find("/*@style@*/"))));
   EXPECT_TRUE(page.ends_with(html.substr(html.find("/*@script@*/") + 12)));
-}
-
-TEST(Site, OnlyThePageIsOpenToEverybody) {
-  http::Routes routes;
-  addPageRoute(routes);
-  addMetricsRoute(
-      routes, std::make_shared<Metrics>("tiny", [] { return ServingStats(); }));
-  ASSERT_EQ(routes.all().size(), 2u);
-  EXPECT_EQ(routes.find("GET", "/")->access, http::Access::Open);
-  EXPECT_EQ(routes.find("GET", "/metrics")->access, http::Access::Key);
 }
 
 } // namespace
