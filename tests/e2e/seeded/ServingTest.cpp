@@ -3,11 +3,13 @@
 
 #include "runtime/schedule/Generate.h"
 #include "runtime/schedule/ServingEngine.h"
+#include "tests/e2e/seeded/EditModel.h"
 #include "tests/e2e/seeded/SeededModel.h"
 #include "tests/e2e/support/Evaluate.h"
 #include "tests/unit/support/TempDir.h"
 
 #include <future>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <thread>
 
@@ -61,6 +63,14 @@ protected:
     return std::move(*serving);
   }
 
+  std::vector<DraftWishes> everyDraft() const {
+    SpeculationOptions always = {.mostTokens = 5, .adapts = false};
+    return {{},
+            {.byLookup = true, .speculation = always},
+            {.model = engine, .speculation = always},
+            {.model = engine}};
+  }
+
   Request request(u32 number, u32 answer) const {
     u32 length = 5 + number * 17 % 120;
     return {
@@ -74,6 +84,7 @@ protected:
   std::shared_ptr<const LoadedEngine> engine;
 };
 
+/// With drafts of any origin and without.
 TEST_F(ServingTest, ThreadsGetTheAnswersOfEachAlone) {
   constexpr u32 clients = 4, each = 6, answer = 24;
   auto session = Session::create(engine, {.threads = 1, .context = 320});
@@ -86,43 +97,77 @@ TEST_F(ServingTest, ThreadsGetTheAnswersOfEachAlone) {
     ASSERT_TRUE(made.has_value());
     wanted.push_back(made->tokens);
   }
-  auto serving = serve({.maxRunning = 6});
-  std::vector<std::thread> threads;
-  for (u32 client = 0; client < clients; ++client)
-    threads.emplace_back([&, client] {
-      for (u32 i = client * each; i < (client + 1) * each; ++i) {
-        auto listener = std::make_shared<Listener>();
-        auto id = serving->submit(request(i, answer), listener);
-        ASSERT_TRUE(id.has_value()) << id.error().message;
-        if (i % 3 == 2) { // Somebody gives up at times.
-          serving->cancel(*id);
-          listener->wait();
-        } else {
-          EXPECT_EQ(listener->wait(), EndReason::Length);
-          EXPECT_EQ(listener->tokens, wanted[i]) << i;
+  for (const DraftWishes &drafts : everyDraft()) {
+    SCOPED_TRACE(drafts.model      ? "a draft model"
+                 : drafts.byLookup ? "lookup"
+                                   : "no drafts");
+    auto serving = serve({.maxRunning = 6, .drafts = drafts});
+    std::vector<std::thread> threads;
+    for (u32 client = 0; client < clients; ++client)
+      threads.emplace_back([&, client] {
+        for (u32 i = client * each; i < (client + 1) * each; ++i) {
+          auto listener = std::make_shared<Listener>();
+          auto id = serving->submit(request(i, answer), listener);
+          ASSERT_TRUE(id.has_value()) << id.error().message;
+          if (i % 3 == 2) { // Somebody gives up at times.
+            if (i % 2 == 0)
+              listener->waitForToken();
+            serving->cancel(*id);
+            listener->wait();
+          } else {
+            EXPECT_EQ(listener->wait(), EndReason::Length);
+            EXPECT_EQ(listener->tokens, wanted[i]) << i;
+          }
         }
-      }
-    });
-  for (std::thread &thread : threads)
-    thread.join();
+      });
+    for (std::thread &thread : threads)
+      thread.join();
+    SpeculationStats stats = serving->stats().scheduler.speculation;
+    EXPECT_LE(stats.accepted, stats.drafted);
+    EXPECT_EQ(stats.drafted > 0, drafts.model || drafts.byLookup);
+    if (drafts.model) // The model itself: rejected is what is behind an end.
+      EXPECT_GT(stats.accepted, stats.drafted / 10 * 9);
+  }
 }
 
 TEST_F(ServingTest, ACancelledRequestFreesItsPages) {
-  auto serving = serve({.maxRunning = 2});
-  auto listener = std::make_shared<Listener>();
-  auto id = serving->submit(request(1, ~0u), listener);
-  ASSERT_TRUE(id.has_value());
-  listener->waitForToken();
-  serving->cancel(*id);
-  EXPECT_EQ(listener->wait(), EndReason::Cancelled);
-  // The pages that only the prefix cache holds count as free.
-  auto soon = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-  ServingStats stats = serving->stats();
-  while ((stats.scheduler.running != 0 || stats.kvUsage != 0) &&
-         std::chrono::steady_clock::now() < soon)
-    stats = serving->stats();
-  EXPECT_EQ(stats.scheduler.running, 0u);
-  EXPECT_EQ(stats.kvUsage, 0);
+  for (const DraftWishes &drafts : everyDraft()) {
+    auto serving = serve({.maxRunning = 2, .drafts = drafts});
+    auto listener = std::make_shared<Listener>();
+    auto id = serving->submit(request(1, ~0u), listener);
+    ASSERT_TRUE(id.has_value());
+    listener->waitForToken();
+    serving->cancel(*id);
+    EXPECT_EQ(listener->wait(), EndReason::Cancelled);
+    // The pages that only the prefix cache holds count as free.
+    auto soon = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    ServingStats stats = serving->stats();
+    while ((stats.scheduler.running != 0 || stats.kvUsage != 0) &&
+           std::chrono::steady_clock::now() < soon)
+      stats = serving->stats();
+    EXPECT_EQ(stats.scheduler.running, 0u);
+    EXPECT_EQ(stats.kvUsage, 0);
+  }
+}
+
+TEST_F(ServingTest, ADraftModelOfAnotherVocabularyIsRefused) {
+  std::string other = copyModel(
+      temp, "format-q8-0",
+      {.drop = [](auto name) { return name == "tokenizer.ggml.tokens"; },
+       .add =
+           [](GgufWriter &writer, const frontend::GgufFile &file) {
+             auto known = file.getStringArray("tokenizer.ggml.tokens").value();
+             std::vector<std::string> tokens(known.begin(), known.end());
+             std::swap(tokens[10], tokens[11]);
+             writer.strings("tokenizer.ggml.tokens", tokens);
+           }});
+  std::vector<std::string> isas = {"native"};
+  ASSERT_TRUE(compileModel(other, temp.path("other.lathe"), isas, "f16"));
+  auto loaded = loadEngine(temp.path("other.lathe"), "");
+  ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
+  auto serving = ServingEngine::create(engine, {.drafts = {.model = *loaded}});
+  ASSERT_FALSE(serving.has_value());
+  EXPECT_THAT(serving.error().message, testing::HasSubstr("token 10 is"));
 }
 
 TEST_F(ServingTest, AFullQueueRefuses) {

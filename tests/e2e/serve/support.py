@@ -58,19 +58,24 @@ def make_home() -> pathlib.Path:
 class Server:
     """lathe serve on a free port of this machine, with a home of its own."""
 
-    def __init__(self, model: pathlib.Path, *options, home: pathlib.Path):
+    def __init__(self, model, *options, home: pathlib.Path, wrapper=(), **process):
+        """`wrapper` is a command that runs another one; `process` are further
+        arguments of Popen."""
         environment = {
             key: value
             for key, value in os.environ.items()
             if not key.startswith(("LATHE_", "XDG_"))
         }
         environment["HOME"] = str(home)
-        self.log = open(home / "server.log", "w+")
+        self.log = tempfile.NamedTemporaryFile(
+            "w+", prefix="server-", suffix=".log", dir=home, delete=False
+        )
         self.process = subprocess.Popen(
-            [BIN / "lathe", "serve", model, "--port", "0", *map(str, options)],
+            [*wrapper, BIN / "lathe", "serve", model, "--port", "0", *map(str, options)],
             env=environment,
             stdout=self.log,
             stderr=self.log,
+            **process,
         )
         self.url = self._wait()
 
@@ -116,6 +121,7 @@ class ServeTest(unittest.TestCase):
     """Tests with one server of the chain model."""
 
     options = ()
+    process = {}  # Further arguments of Popen.
     template = chain_model.TEMPLATE
 
     @classmethod
@@ -123,7 +129,7 @@ class ServeTest(unittest.TestCase):
         cls.home = make_home()
         model = cls.home / "chain.gguf"
         chain_model.write(model, cls.template)
-        cls.server = Server(model, *cls.options, home=cls.home)
+        cls.server = Server(model, *cls.options, home=cls.home, **cls.process)
         cls.addClassCleanup(cls.server.stop)
 
     def tearDown(self):
