@@ -3,13 +3,11 @@
 
 #include "runtime/schedule/Generate.h"
 #include "runtime/schedule/ServingEngine.h"
-#include "tests/e2e/seeded/EditModel.h"
 #include "tests/e2e/seeded/SeededModel.h"
 #include "tests/e2e/support/Evaluate.h"
 #include "tests/unit/support/TempDir.h"
 
 #include <future>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <thread>
 
@@ -124,8 +122,8 @@ TEST_F(ServingTest, ThreadsGetTheAnswersOfEachAlone) {
       thread.join();
     SpeculationStats stats = serving->stats().scheduler.speculation;
     EXPECT_LE(stats.accepted, stats.drafted);
-    EXPECT_EQ(stats.drafted > 0, drafts.model || drafts.byLookup);
-    if (drafts.model) // The model itself: rejected is what is behind an end.
+    // The model itself: rejected is only what is behind an end.
+    if (drafts.model && !drafts.speculation.adapts)
       EXPECT_GT(stats.accepted, stats.drafted / 10 * 9);
   }
 }
@@ -148,26 +146,6 @@ TEST_F(ServingTest, ACancelledRequestFreesItsPages) {
     EXPECT_EQ(stats.scheduler.running, 0u);
     EXPECT_EQ(stats.kvUsage, 0);
   }
-}
-
-TEST_F(ServingTest, ADraftModelOfAnotherVocabularyIsRefused) {
-  std::string other = copyModel(
-      temp, "format-q8-0",
-      {.drop = [](auto name) { return name == "tokenizer.ggml.tokens"; },
-       .add =
-           [](GgufWriter &writer, const frontend::GgufFile &file) {
-             auto known = file.getStringArray("tokenizer.ggml.tokens").value();
-             std::vector<std::string> tokens(known.begin(), known.end());
-             std::swap(tokens[10], tokens[11]);
-             writer.strings("tokenizer.ggml.tokens", tokens);
-           }});
-  std::vector<std::string> isas = {"native"};
-  ASSERT_TRUE(compileModel(other, temp.path("other.lathe"), isas, "f16"));
-  auto loaded = loadEngine(temp.path("other.lathe"), "");
-  ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
-  auto serving = ServingEngine::create(engine, {.drafts = {.model = *loaded}});
-  ASSERT_FALSE(serving.has_value());
-  EXPECT_THAT(serving.error().message, testing::HasSubstr("token 10 is"));
 }
 
 TEST_F(ServingTest, AFullQueueRefuses) {
