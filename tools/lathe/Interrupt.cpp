@@ -29,7 +29,13 @@ void handle(int signal) {
   errno = error;
   if (interrupted.exchange(true)) {
     std::signal(signal, SIG_DFL);
+    sigset_t own;
+    sigemptyset(&own);
+    sigaddset(&own, signal);
+    pthread_sigmask(SIG_UNBLOCK, &own, nullptr);
     std::raise(signal);
+    // The first process of a container is spared what it does not handle.
+    _exit(128 + signal);
   }
 }
 

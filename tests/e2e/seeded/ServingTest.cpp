@@ -61,6 +61,14 @@ protected:
     return std::move(*serving);
   }
 
+  std::vector<DraftWishes> everyDraft() const {
+    SpeculationOptions always = {.mostTokens = 5, .adapts = false};
+    return {{},
+            {.byLookup = true, .speculation = always},
+            {.model = engine, .speculation = always},
+            {.model = engine}};
+  }
+
   Request request(u32 number, u32 answer) const {
     u32 length = 5 + number * 17 % 120;
     return {
@@ -74,6 +82,7 @@ protected:
   std::shared_ptr<const LoadedEngine> engine;
 };
 
+/// With drafts of any origin and without.
 TEST_F(ServingTest, ThreadsGetTheAnswersOfEachAlone) {
   constexpr u32 clients = 4, each = 6, answer = 24;
   auto session = Session::create(engine, {.threads = 1, .context = 320});
@@ -86,43 +95,57 @@ TEST_F(ServingTest, ThreadsGetTheAnswersOfEachAlone) {
     ASSERT_TRUE(made.has_value());
     wanted.push_back(made->tokens);
   }
-  auto serving = serve({.maxRunning = 6});
-  std::vector<std::thread> threads;
-  for (u32 client = 0; client < clients; ++client)
-    threads.emplace_back([&, client] {
-      for (u32 i = client * each; i < (client + 1) * each; ++i) {
-        auto listener = std::make_shared<Listener>();
-        auto id = serving->submit(request(i, answer), listener);
-        ASSERT_TRUE(id.has_value()) << id.error().message;
-        if (i % 3 == 2) { // Somebody gives up at times.
-          serving->cancel(*id);
-          listener->wait();
-        } else {
-          EXPECT_EQ(listener->wait(), EndReason::Length);
-          EXPECT_EQ(listener->tokens, wanted[i]) << i;
+  for (const DraftWishes &drafts : everyDraft()) {
+    SCOPED_TRACE(drafts.model      ? "a draft model"
+                 : drafts.byLookup ? "lookup"
+                                   : "no drafts");
+    auto serving = serve({.maxRunning = 6, .drafts = drafts});
+    std::vector<std::thread> threads;
+    for (u32 client = 0; client < clients; ++client)
+      threads.emplace_back([&, client] {
+        for (u32 i = client * each; i < (client + 1) * each; ++i) {
+          auto listener = std::make_shared<Listener>();
+          auto id = serving->submit(request(i, answer), listener);
+          ASSERT_TRUE(id.has_value()) << id.error().message;
+          if (i % 3 == 2) { // Somebody gives up at times.
+            if (i % 2 == 0)
+              listener->waitForToken();
+            serving->cancel(*id);
+            listener->wait();
+          } else {
+            EXPECT_EQ(listener->wait(), EndReason::Length);
+            EXPECT_EQ(listener->tokens, wanted[i]) << i;
+          }
         }
-      }
-    });
-  for (std::thread &thread : threads)
-    thread.join();
+      });
+    for (std::thread &thread : threads)
+      thread.join();
+    SpeculationStats stats = serving->stats().scheduler.speculation;
+    EXPECT_LE(stats.accepted, stats.drafted);
+    // The model itself: rejected is only what is behind an end.
+    if (drafts.model && !drafts.speculation.adapts)
+      EXPECT_GT(stats.accepted, stats.drafted / 10 * 9);
+  }
 }
 
 TEST_F(ServingTest, ACancelledRequestFreesItsPages) {
-  auto serving = serve({.maxRunning = 2});
-  auto listener = std::make_shared<Listener>();
-  auto id = serving->submit(request(1, ~0u), listener);
-  ASSERT_TRUE(id.has_value());
-  listener->waitForToken();
-  serving->cancel(*id);
-  EXPECT_EQ(listener->wait(), EndReason::Cancelled);
-  // The pages that only the prefix cache holds count as free.
-  auto soon = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-  ServingStats stats = serving->stats();
-  while ((stats.scheduler.running != 0 || stats.kvUsage != 0) &&
-         std::chrono::steady_clock::now() < soon)
-    stats = serving->stats();
-  EXPECT_EQ(stats.scheduler.running, 0u);
-  EXPECT_EQ(stats.kvUsage, 0);
+  for (const DraftWishes &drafts : everyDraft()) {
+    auto serving = serve({.maxRunning = 2, .drafts = drafts});
+    auto listener = std::make_shared<Listener>();
+    auto id = serving->submit(request(1, ~0u), listener);
+    ASSERT_TRUE(id.has_value());
+    listener->waitForToken();
+    serving->cancel(*id);
+    EXPECT_EQ(listener->wait(), EndReason::Cancelled);
+    // The pages that only the prefix cache holds count as free.
+    auto soon = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    ServingStats stats = serving->stats();
+    while ((stats.scheduler.running != 0 || stats.kvUsage != 0) &&
+           std::chrono::steady_clock::now() < soon)
+      stats = serving->stats();
+    EXPECT_EQ(stats.scheduler.running, 0u);
+    EXPECT_EQ(stats.kvUsage, 0);
+  }
 }
 
 TEST_F(ServingTest, AFullQueueRefuses) {

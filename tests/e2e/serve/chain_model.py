@@ -54,7 +54,7 @@ def successors() -> list:
     return after
 
 
-def tokenizer(template: str) -> list:
+def tokenizer(template: str, names: list) -> list:
     text = (gguf_file.ARRAY, gguf_file.STRING)
     count = SIZE - len(CONTROL)
     kinds = [1] * (256 + len(PIECES))
@@ -62,7 +62,7 @@ def tokenizer(template: str) -> list:
     rows = [
         ("tokenizer.ggml.model", gguf_file.STRING, "gpt2"),
         ("tokenizer.ggml.pre", gguf_file.STRING, "gpt-2"),
-        ("tokenizer.ggml.tokens", text, tokens()),
+        ("tokenizer.ggml.tokens", text, names),
         ("tokenizer.ggml.token_type", (gguf_file.ARRAY, gguf_file.I32), kinds),
         ("tokenizer.ggml.merges", text, ["D E", "DE F", "H I"]),
         ("tokenizer.ggml.bos_token_id", gguf_file.U32, BOS),
@@ -74,14 +74,15 @@ def tokenizer(template: str) -> list:
     return rows
 
 
-def write(path: pathlib.Path, template: str = TEMPLATE) -> None:
-    """Writes the model; without a template it cannot chat."""
+def write(path: pathlib.Path, template=TEMPLATE, context=512, names=None) -> None:
+    """Writes the model; without a template it cannot chat. `names` are other
+    texts of the same tokens."""
     metadata = [
         ("general.architecture", gguf_file.STRING, "llama"),
         ("general.name", gguf_file.STRING, "chain"),
     ]
     for key, value in (
-        ("context_length", 512),
+        ("context_length", context),
         ("embedding_length", SIZE),
         ("block_count", 1),
         ("feed_forward_length", SIZE),
@@ -121,4 +122,4 @@ def write(path: pathlib.Path, template: str = TEMPLATE) -> None:
     for name in ("output_norm", "blk.0.attn_norm", "blk.0.ffn_norm"):
         data = numpy.ones(SIZE, dtype="<f4").tobytes()
         tensors.append((f"{name}.weight", (SIZE,), 0, data))
-    gguf_file.write(path, metadata + tokenizer(template), tensors)
+    gguf_file.write(path, metadata + tokenizer(template, names or tokens()), tensors)

@@ -59,19 +59,27 @@ class Server:
     """lathe serve on a port of this machine (0: a free one), with a home of its
     own."""
 
-    def __init__(self, model: pathlib.Path, *options, home: pathlib.Path, port=0):
+    def __init__(
+        self, model, *options, home: pathlib.Path, port=0, wrapper=(), **process
+    ):
+        """`wrapper` is a command that runs another one; `process` are further
+        arguments of Popen."""
         environment = {
             key: value
             for key, value in os.environ.items()
             if not key.startswith(("LATHE_", "XDG_"))
         }
         environment["HOME"] = str(home)
-        self.log = open(home / "server.log", "w+")
+        self.log = tempfile.NamedTemporaryFile(
+            "w+", prefix="server-", suffix=".log", dir=home, delete=False
+        )
         self.process = subprocess.Popen(
-            [BIN / "lathe", "serve", model, "--port", str(port), *map(str, options)],
+            [*wrapper, BIN / "lathe", "serve", model, "--port", str(port)]
+            + list(map(str, options)),
             env=environment,
             stdout=self.log,
             stderr=self.log,
+            **process,
         )
         self.url = self._wait()
 
@@ -117,6 +125,7 @@ class ServeTest(unittest.TestCase):
     """Tests with one server of the chain model."""
 
     options = ()
+    process = {}  # Further arguments of Popen.
     template = chain_model.TEMPLATE
 
     @classmethod
@@ -124,7 +133,7 @@ class ServeTest(unittest.TestCase):
         cls.home = make_home()
         model = cls.home / "chain.gguf"
         chain_model.write(model, cls.template)
-        cls.server = Server(model, *cls.options, home=cls.home)
+        cls.server = Server(model, *cls.options, home=cls.home, **cls.process)
         cls.addClassCleanup(cls.server.stop)
 
     def tearDown(self):

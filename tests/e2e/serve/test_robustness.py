@@ -5,14 +5,23 @@ import http.client
 import json
 import os
 import re
+import resource
 import socket
 import time
 import urllib.parse
 
+import chain_model
 import support
 
 
+def take_a_small_stack():
+    """ulimit -s 1024: all threads get as much."""
+    resource.setrlimit(resource.RLIMIT_STACK, (1 << 20, 1 << 20))
+
+
 class Bodies(support.ServeTest):
+    process = {"preexec_fn": take_a_small_stack}
+
     def status(self, raw: bytes, path="/v1/chat/completions") -> int:
         return self.server.request(path, raw=raw)[0]
 
@@ -33,6 +42,13 @@ class Bodies(support.ServeTest):
             self.assertLess(time.monotonic() - begun, 2)
             self.assertEqual(status, 400)
             self.assertEqual(reply["error"]["code"], "context_length_exceeded")
+            for body in (
+                {"prompt": text},
+                {"messages": [{"role": "user", "content": text}]},
+            ):
+                status, reply = self.server.request("/tokenize", body)
+                self.assertEqual(status, 200)
+                self.assertGreaterEqual(reply["count"], len(text))
 
     def test_nul_is_a_character(self):
         def ids(content):
@@ -69,12 +85,13 @@ class Clients(support.ServeTest):
         text = self.server.request("/metrics")[1]
         return float(re.search(rf"^lathe:{name}\b.* (\S+)$", text, re.M)[1])
 
-    def files(self) -> int:
-        return len(os.listdir(f"/proc/{self.server.process.pid}/fd"))
+    def held(self, what: str) -> int:
+        """Descriptors ("fd") or threads ("task")."""
+        return len(os.listdir(f"/proc/{self.server.process.pid}/{what}"))
 
     def test_clients_that_leave(self):
         self.server.request("/livez")
-        files = self.files()
+        files, threads = self.held("fd"), self.held("task")
         for i in range(50):
             stream = i % 2 == 0
             running, waiting = self.open(stream), self.open(stream)
@@ -88,7 +105,8 @@ class Clients(support.ServeTest):
         while any(self.gauge(name) for name in names):
             self.assertLess(time.monotonic(), end, "answers go on")
         self.assertEqual(self.gauge("kv_cache_usage_perc"), 0)
-        self.assertLessEqual(self.files(), files + 2)
+        self.assertLessEqual(self.held("fd"), files + 2)
+        self.assertLessEqual(self.held("task"), threads)
         begun = time.monotonic()
         status, _ = self.server.request("/v1/completions", {"prompt": "x"})
         self.assertEqual(status, 200)
@@ -104,6 +122,23 @@ class Clients(support.ServeTest):
             self.assertEqual(reply.status, 200)
             self.assertIn(b"DEF", reply.read())
         connection.close()
+
+
+class DraftingClients(Clients):
+    """The same while a draft model drafts, all of it right."""
+
+    options = (*Clients.options, "--draft-always", "--draft")
+
+    @classmethod
+    def setUpClass(cls):
+        draft = support.make_home() / "draft.gguf"
+        chain_model.write(draft)
+        cls.options = (*DraftingClients.options, draft)
+        super().setUpClass()
+
+    def tearDown(self):
+        super().tearDown()
+        self.assertGreater(self.gauge("spec_decode_num_accepted_tokens_total"), 0)
 
 
 class WithoutTemplate(support.ServeTest):

@@ -51,7 +51,7 @@ static std::vector<f32> tableOf(const ChainSpec &spec) {
   return table;
 }
 
-static std::shared_ptr<const LoadedEngine> loadChain(const ChainSpec &spec,
+std::shared_ptr<const LoadedEngine> tests::loadChain(const ChainSpec &spec,
                                                      const std::string &path) {
   codegen::EngineDescription engine = tinyDescription();
   engine.model.name = "chain";

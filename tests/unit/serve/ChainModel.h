@@ -40,6 +40,10 @@ runtime::TokenizerSpec chainTokenizer();
 /// followers of a chain: each is surely followed by the next.
 std::map<std::string, Followers> chain(const std::vector<std::string> &tokens);
 
+/// Writes a chain's engine file and loads it. Its options are not looked at.
+std::shared_ptr<const runtime::LoadedEngine> loadChain(const ChainSpec &spec,
+                                                       const std::string &path);
+
 /// A model that is served from an engine file in `folder`.
 class ChainServer {
 public:

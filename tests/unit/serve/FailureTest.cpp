@@ -16,12 +16,15 @@ class FailureTest : public ServeTest {
 protected:
   /// Never ends by itself, and is slow.
   void serveSlowly(u32 running = 1, u32 waiting = 1) {
+    serve(slow(running, waiting));
+  }
+  static ChainSpec slow(u32 running, u32 waiting) {
     ChainSpec spec{.tokenizer = chainTokenizer(),
                    .followers = {{"x", {{"a", 0}}}},
                    .pausesPerStep = 20'000};
     spec.options.maxRunning = running;
     spec.options.maxWaiting = waiting;
-    serve(spec);
+    return spec;
   }
   std::shared_ptr<FakeResponder> beginLong(bool stream = true) {
     json body = {{"prompt", "x"},
@@ -118,6 +121,14 @@ TEST_F(FailureTest, TooLongForTheContext) {
     EXPECT_THAT(std::string(error["message"]), HasSubstr("300"));
     EXPECT_THAT(std::string(error["message"]), HasSubstr("256"));
   }
+  // Whether anybody else is being answered is no matter.
+  auto other = beginLong();
+  EXPECT_TRUE(other->waitForWrites(1));
+  EXPECT_EQ(
+      complete({{"prompt", std::string(299, 'x')}}).parsed()["error"]["code"],
+      "context_length_exceeded");
+  other->leave();
+  EXPECT_TRUE(comesToRest());
   // What fits is answered as far as there is room.
   Answer full = complete({{"prompt", std::string(249, 'x')},
                           {"max_tokens", 50},
@@ -156,13 +167,68 @@ TEST_F(FailureTest, ClientsThatLeaveStopTheirAnswers) {
   EXPECT_EQ(server->engine().stats().kvUsage, 0);
 }
 
+/// Within a step, not when the prompt has been evaluated.
+TEST_F(FailureTest, ClientsThatLeaveStopTheirPrefill) {
+  ChainSpec spec = slow(1, 1);
+  spec.options.stepRows = 2;
+  serve(spec);
+  json body = {{"prompt", std::string(240, 'x')}, {"max_tokens", 1}};
+  auto responder = begin(routes, "POST", "/v1/completions", body.dump());
+  while (server->engine().stats().scheduler.promptRows == 0)
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  responder->leave();
+  EXPECT_TRUE(comesToRest());
+  EXPECT_LT(server->engine().stats().scheduler.promptRows, 200u);
+  EXPECT_EQ(server->engine().stats().kvUsage, 0);
+}
+
 TEST_F(FailureTest, OneAnswerOfSeveralStaysAlone) {
-  serveSlowly(4, 4);
-  auto gone = beginLong(), stays = beginLong();
-  EXPECT_TRUE(gone->waitForWrites(1));
-  gone->leave();
+  serveSlowly(2, 4);
+  // But for what each answer has of its own.
+  auto shown = [](const FakeResponder &responder) {
+    std::vector<json> events =
+        Answer{200, responder.type, responder.body, {}}.events();
+    for (json &event : events) {
+      event.erase("created");
+      event.erase("id");
+    }
+    return events;
+  };
+  auto alone = beginLong();
+  EXPECT_TRUE(alone->wait());
+  auto stays = beginLong();
+  for (bool stream : {true, false})
+    for (int i = 0; i < 10; ++i) {
+      auto running = beginLong(stream), waiting = beginLong(stream);
+      if (stream)
+        EXPECT_TRUE(running->waitForWrites(1));
+      waiting->leave();
+      running->leave();
+    }
   EXPECT_TRUE(stays->wait());
-  EXPECT_THAT(stays->body, HasSubstr("[DONE]"));
+  EXPECT_EQ(shown(*stays), shown(*alone));
+}
+
+/// Whether a draft is right or wrong, and however many there are.
+TEST_F(FailureTest, ClientsThatLeaveStopTheirDrafts) {
+  for (const char *draft : {"a", "b"}) {
+    ChainSpec spec = slow(2, 2);
+    serveWithDrafts(spec, {{"x", {{"a", 0}}}, {"a", {{draft, 0}}}}, 8);
+    for (int i = 0; i < 10; ++i) {
+      auto first = beginLong(), second = beginLong(i % 2 == 0);
+      EXPECT_TRUE(first->waitForWrites(1 + size_t(i) % 3));
+      first->leave();
+      second->leave();
+      EXPECT_TRUE(comesToRest());
+    }
+    runtime::ServingStats stats = server->engine().stats();
+    EXPECT_EQ(stats.kvUsage, 0);
+    EXPECT_GT(stats.scheduler.speculation.drafted, 0u);
+    auto whole = beginLong();
+    EXPECT_TRUE(whole->wait());
+    EXPECT_EQ((Answer{200, whole->type, whole->body, {}}.text()),
+              std::string(200, 'a'));
+  }
 }
 
 TEST_F(FailureTest, DeadlinesEndRequests) {

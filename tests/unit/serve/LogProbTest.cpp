@@ -13,17 +13,19 @@ constexpr f64 near = 1e-4;
 
 class LogProbTest : public ServeTest {
 protected:
-  void SetUp() override {
+  void SetUp() override { serve(spec()); }
+
+  static ChainSpec spec() {
     f32 half = std::log(0.5f), third = std::log(0.3f), fifth = std::log(0.2f);
-    serve({.tokenizer = chainTokenizer(),
-           .followers = {
-               {"x", {{"a", half}, {"b", third}, {"DEF", fifth}}},
-               {"a", {{"\xc3", half}, {"b", third}, {"c", fifth}}},
-               {"\xc3", {{"\xa9", 0}}},
-               {"\xa9", {{"#505", 0}}},
-               {"#505", {{"y", 0}}},
-               {"y", {{"<|im_end|>", 0}}},
-           }});
+    return {.tokenizer = chainTokenizer(),
+            .followers = {
+                {"x", {{"a", half}, {"b", third}, {"DEF", fifth}}},
+                {"a", {{"\xc3", half}, {"b", third}, {"c", fifth}}},
+                {"\xc3", {{"\xa9", 0}}},
+                {"\xa9", {{"#505", 0}}},
+                {"#505", {{"y", 0}}},
+                {"y", {{"<|im_end|>", 0}}},
+            }};
   }
 };
 
@@ -110,6 +112,62 @@ TEST_F(LogProbTest, StreamsListEveryToken) {
     EXPECT_EQ(values, whole["choices"][0]["logprobs"]["token_logprobs"]);
     EXPECT_EQ(offsets, whole["choices"][0]["logprobs"]["text_offset"]);
     EXPECT_EQ(tokens.size(), whole["usage"]["completion_tokens"]);
+  }
+}
+
+/// Whoever drafts how well, each token has the values that it has without, and
+/// pieces of several tokens list all of them.
+TEST_F(LogProbTest, DraftsChangeNothing) {
+  const std::vector<json> bodies = {
+      {{"temperature", 0}, {"logprobs", 5}},
+      {{"temperature", 0}, {"logprobs", 0}, {"stop", "éy"}},
+      {{"temperature", 0}, {"logprobs", 2}, {"stop", "aZ"}},
+      {{"temperature", 0}, {"logprobs", 2}, {"echo", true}, {"max_tokens", 3}},
+      {{"temperature", 0}, {"ignore_eos", true}, {"logprobs", 1}},
+      {{"temperature", 1}, {"seed", 3}, {"logprobs", 3}, {"n", 3}},
+      {{"temperature", 0}, {"max_tokens", 1}, {"logprobs", 1}},
+      {{"temperature", 1}, {"seed", 5}, {"repetition_penalty", 1.5}},
+  };
+  auto answers = [&] {
+    std::vector<json> answers;
+    for (json body : bodies)
+      for (bool stream : {false, true}) {
+        body.update({{"prompt", "bx"},
+                     {"max_tokens", body.value("max_tokens", 20)},
+                     {"stream", stream}});
+        Answer answer = complete(body);
+        EXPECT_EQ(answer.status, 200u) << answer.body;
+        if (!stream) {
+          json whole = answer.parsed();
+          answers.push_back(
+              {whole["choices"], whole["usage"]["completion_tokens"]});
+          continue;
+        }
+        // Per choice: where its pieces end is no matter.
+        std::map<u32, std::map<std::string, json>> joined;
+        for (const json &event : answer.events())
+          for (const json &choice : event["choices"]) {
+            if (const json &lists = choice["logprobs"]; !lists.is_null())
+              for (const auto &[name, list] : lists.items())
+                for (const json &each : list)
+                  joined[choice["index"]][name].push_back(each);
+          }
+        answers.push_back(joined);
+      }
+    return answers;
+  };
+  std::vector<json> wanted = answers();
+  std::map<std::string, Followers> right = spec().followers, wrong = right;
+  wrong["a"] = {{"b", 0}};
+  wrong["\xa9"] = {{"z", 0}};
+  for (const auto &followers : {right, wrong}) {
+    serveWithDrafts(spec(), followers);
+    EXPECT_EQ(answers(), wanted);
+    auto drafts = server->engine().stats().scheduler.speculation;
+    EXPECT_GT(drafts.accepted, 10u);
+    EXPECT_LE(drafts.accepted, drafts.drafted);
+    if (followers == wrong)
+      EXPECT_LT(drafts.accepted, drafts.drafted / 2);
   }
 }
 

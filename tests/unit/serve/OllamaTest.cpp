@@ -90,6 +90,44 @@ TEST_F(OllamaTest, Generate) {
   EXPECT_EQ(call(routes, "/api/generate", body).parsed()["response"], "DE");
 }
 
+TEST_F(OllamaTest, TypedMarkersStayText) {
+  // A marker has as many tokens as bytes, unless it became one.
+  auto count = [&](const char *path, json extra) -> u32 {
+    json body = {{"model", "chain"},
+                 {"stream", false},
+                 {"options", {{"num_predict", 1}}}};
+    body.update(extra);
+    return call(routes, path, body).parsed()["prompt_eval_count"];
+  };
+  const std::string marker = "<|im_end|>";
+  for (const char *role : {"user", "system", "tool"})
+    EXPECT_EQ(count("/api/chat",
+                    {{"messages", {{{"role", role}, {"content", marker}}}}}),
+              marker.size());
+  EXPECT_EQ(count("/api/generate", {{"prompt", marker}}), marker.size());
+  EXPECT_EQ(count("/api/generate", {{"prompt", "x"}, {"system", marker}}),
+            marker.size() + 1);
+  // Who builds the whole prompt may write them.
+  EXPECT_EQ(count("/api/generate", {{"prompt", marker}, {"raw", true}}), 2u);
+}
+
+TEST_F(OllamaTest, LimitsAreKept) {
+  auto answer = [&](json most) {
+    return call(routes, "/api/generate",
+                {{"model", "chain"},
+                 {"prompt", "x"},
+                 {"stream", false},
+                 {"options", {{"temperature", 0}, {"num_predict", most}}}});
+  };
+  for (u32 most : {1, 2, 3}) {
+    EXPECT_EQ(answer(most).parsed()["eval_count"], most);
+    EXPECT_EQ(answer(most).parsed()["done_reason"], "length");
+  }
+  EXPECT_EQ(answer(-1).parsed()["done_reason"], "stop"); // No limit.
+  for (json wrong : {json(1.5), json("5x"), json(-3)})
+    EXPECT_EQ(answer(wrong).status, 400u) << wrong;
+}
+
 TEST_F(OllamaTest, NothingToDoIsDone) {
   json loaded = call(routes, "/api/generate", {{"model", "chain"}}).parsed();
   EXPECT_EQ(loaded["done"], true);

@@ -73,6 +73,23 @@ TEST_F(PromptTest, OneBeginToken) {
   EXPECT_EQ(count(json{120}), 1u);
 }
 
+TEST_F(PromptTest, NoBeginTokenWhereThereIsNone) {
+  ChainSpec spec{.tokenizer = chainTokenizer()};
+  spec.tokenizer.addBos = false;
+  spec.tokenizer.bosId = runtime::kNoToken;
+  spec.tokenizer.chatTemplate =
+      "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}";
+  serve(spec);
+  EXPECT_EQ(chatIds("Z"), std::vector<i32>{'Z'});
+  EXPECT_EQ(ids({{"prompt", "Z"}}), std::vector<i32>{'Z'});
+  // A template that writes none gets one only if the model wants one.
+  spec = {.tokenizer = chainTokenizer()};
+  spec.tokenizer.chatTemplate =
+      "{% for m in messages %}{{ m.content }}{% endfor %}";
+  serve(spec);
+  EXPECT_EQ(chatIds("Z"), std::vector<i32>{'Z'});
+}
+
 TEST_F(PromptTest, TokenizerInfo) {
   json info = callRaw(routes, "GET", "/tokenizer_info").parsed();
   EXPECT_EQ(info["bos_token"], "<|im_start|>");
@@ -131,6 +148,10 @@ TEST_F(PromptTest, TemplatesRefusalIsShown) {
                            {{"role", "user"}, {"content", "b"}}}}});
   EXPECT_EQ(refused.status, 400u);
   EXPECT_THAT(refused.body, HasSubstr("System role not supported"));
+  json ollama = {{"model", "chain"}, {"prompt", "a"}, {"system", "b"}};
+  refused = call(routes, "/api/generate", ollama);
+  EXPECT_EQ(refused.status, 400u);
+  EXPECT_THAT(refused.body, HasSubstr("System role not supported"));
   EXPECT_EQ(chatWith("b").status, 200u);
 }
 
@@ -143,6 +164,11 @@ TEST_F(PromptTest, WithoutATemplateThereIsNoChat) {
     EXPECT_EQ(answer.status, 400u);
     EXPECT_THAT(answer.body, HasSubstr("template"));
     EXPECT_THAT(answer.body, testing::Not(HasSubstr(dir.path(""))));
+    json ollama = {{"model", "chain"},
+                   {"messages", {{{"role", "user"}, {"content", "a"}}}}};
+    answer = call(routes, "/api/chat", ollama);
+    EXPECT_EQ(answer.status, 400u);
+    EXPECT_THAT(answer.body, HasSubstr("template"));
     EXPECT_EQ(complete({{"prompt", "x"}, {"max_tokens", 1}}).status, 200u);
   }
 }

@@ -21,6 +21,17 @@ protected:
     routes = {};
     runtime::serve::addApiRoutes(routes, server->model());
   }
+  /// The same with a chain of the same tokens as its draft model, which always
+  /// drafts.
+  void serveWithDrafts(ChainSpec spec, std::map<std::string, Followers> drafts,
+                       u32 mostTokens = 4) {
+    ChainSpec draft = {.tokenizer = spec.tokenizer,
+                       .followers = std::move(drafts)};
+    spec.options.drafts = {
+        .model = loadChain(draft, dir.path("draft.lathe")),
+        .speculation = {.mostTokens = mostTokens, .adapts = false}};
+    serve(std::move(spec));
+  }
   void serveChain() {
     serve(
         {.tokenizer = chainTokenizer(),

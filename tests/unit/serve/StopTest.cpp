@@ -118,6 +118,14 @@ TEST_F(StopTest, LimitsAreKept) {
   EXPECT_EQ(none.text(), "");
   EXPECT_EQ(none.finish(), "length");
   EXPECT_EQ(tokens(none), 0u);
+  // Eight at a time, of which four are evaluated together.
+  for (u32 most : {0, 1, 2}) {
+    Answer eight = complete(
+        {{"prompt", std::vector<std::string>(8, "x")}, {"max_tokens", most}});
+    EXPECT_EQ(tokens(eight), 8 * most);
+    for (u32 i = 0; i < 8; ++i)
+      EXPECT_EQ(eight.finish(i), "length");
+  }
   Answer five = chat({{"messages", {{{"role", "user"}, {"content", "x"}}}},
                       {"max_completion_tokens", 5}});
   EXPECT_EQ(tokens(five), 5u);
@@ -128,6 +136,10 @@ TEST_F(StopTest, WrongLimitsAreRefused) {
     Answer answer = complete({{"prompt", "x"}, {"max_tokens", most}});
     EXPECT_EQ(answer.status, 400u) << most;
     EXPECT_EQ(answer.parsed()["error"]["param"], "max_tokens");
+    answer = chat({{"messages", {{{"role", "user"}, {"content", "x"}}}},
+                   {"max_completion_tokens", most}});
+    EXPECT_EQ(answer.status, 400u) << most;
+    EXPECT_EQ(answer.parsed()["error"]["param"], "max_completion_tokens");
   }
 }
 
