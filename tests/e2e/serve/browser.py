@@ -61,6 +61,7 @@ class Browser:
         self.received = b""
         self.number = 0
         self.errors = []
+        self.loads = 0
         self.prompts = []
         self.passwords = []
         self.session = None
@@ -137,6 +138,8 @@ class Browser:
                 self.errors.append(entry["text"] + " " + entry.get("url", ""))
         elif name == "Runtime.exceptionThrown":
             self.errors.append(str(about["exceptionDetails"]))
+        elif name == "Page.loadEventFired":
+            self.loads += 1
         elif name == "Fetch.requestPaused":
             self.send("Fetch.continueRequest", requestId=about["requestId"])
         elif name == "Fetch.authRequired":
@@ -180,6 +183,16 @@ class Browser:
     def open(self, url):
         self.call("Page.navigate", url=url)
         self.wait_for("document.readyState === 'complete'")
+
+    def wait_for_load(self, leave):
+        """Calls what makes the page give way to another, and waits for that:
+        until then expressions are still the old one's."""
+        before = self.loads
+        leave()
+        while self.loads == before:
+            message = self.receive(60)
+            if "method" in message:
+                self.on_event(message["method"], message["params"])
 
     def evaluate(self, expression):
         """The value of a JavaScript expression."""
