@@ -42,6 +42,9 @@ public:
   std::unique_ptr<Sequence> fork(const Sequence &sequence) override;
   void propose(std::span<Draft> drafts) override;
   bool isCostly() const override { return true; }
+  /// High: if drafts do not seem to pay at first, nobody finds out that they
+  /// do.
+  f64 guessedAcceptance() const override { return 0.8; }
 
   /// As of the prefix cache: PrefixTree::isConsistent() and countPages(); for
   /// tests.

@@ -67,6 +67,9 @@ public:
   /// True if a token more takes time worth planning. Otherwise drafts may be
   /// asked for that are longer than what is then checked.
   virtual bool isCostly() const { return false; }
+
+  /// The chance that a drafted token is right, before anything is measured.
+  virtual f64 guessedAcceptance() const { return 0.5; }
 };
 
 } // namespace lathe::runtime

@@ -8,13 +8,13 @@ namespace lathe::runtime {
 /// steps, lest what they cost or how good they are has changed.
 static constexpr u32 triedTokens = 2, triedEvery = 256;
 /// A request's first drafts are judged by those of others, as if it had had so
-/// many of them; and these at first by a guess.
-static constexpr f64 othersWeight = 2, guessedAcceptance = 0.5;
+/// many of them; and these at first by the proposer's guess.
+static constexpr f64 othersWeight = 2;
 
 f64 Speculator::acceptanceOf(const Sequence &sequence) const {
   return sequence.acceptance.of(
       sequence.certainty,
-      all.of(sequence.certainty, guessedAcceptance, othersWeight),
+      all.of(sequence.certainty, proposer->guessedAcceptance(), othersWeight),
       othersWeight);
 }
 
