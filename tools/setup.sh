@@ -20,8 +20,8 @@ BUILD_PACKAGES=("${SERVER_BUILD_PACKAGES[@]}"
   lld-19 llvm-19-dev libmlir-19-dev mlir-19-tools libclang-19-dev
   liblld-19-dev python3 python3-pip unzip)
 TEST_PACKAGES=(chromium clang-format-19 clang-tidy-19 libbenchmark-dev
-  libgmock-dev libgtest-dev llvm-19-tools python3-numpy python3-venv
-  python3-yaml valgrind)
+  libclang-rt-19-dev libgmock-dev libgtest-dev llvm-19-tools python3-numpy
+  python3-venv python3-yaml valgrind)
 SERVER_PACKAGES=(libfmt9 libpcre2-8-0 libprometheus-cpp-core1.0 libspdlog1.10
   libssl3 libstdc++6 libzstd1)
 
