@@ -91,6 +91,7 @@ private:
   void prepareEcho(Asked &asked, const Prompt &prompt);
   std::optional<ApiError> submitAll();
   void begin(u32 prompt, u32 branch, std::string &out);
+  Progress progress(u32 prompt, u32 branch);
   void send(std::string bytes);
   void complete();
   void fail(const ApiError &error);
@@ -262,7 +263,13 @@ void Exchange::begin(u32 prompt, u32 branch, std::string &out) {
   if (call.echo)
     started.text.begin(asked[prompt].echo, asked[prompt].entries);
   if (call.stream)
-    format->begin(out, prompt * call.answers + branch);
+    format->begin(out, progress(prompt, branch));
+}
+
+Progress Exchange::progress(u32 prompt, u32 branch) {
+  return {.choice = prompt * call.answers + branch,
+          .promptTokens = u32(call.prompts[prompt].ids.size()),
+          .answerTokens = answer(prompt, branch).text.tokens()};
 }
 
 void Exchange::onPromptLogits(u32 prompt, u32 position,
@@ -302,8 +309,7 @@ bool Exchange::onToken(u32 prompt, u32 branch, const GeneratedToken &token) {
   answer(prompt, branch).isStop = *isStopped;
   if (call.stream) {
     if (!text.text().empty()) {
-      format->piece(out, prompt * call.answers + branch, text.text(),
-                    text.entries());
+      format->piece(out, progress(prompt, branch), text.text(), text.entries());
       text.clear();
     }
     if (!out.empty())
@@ -349,11 +355,11 @@ void Exchange::onEnd(u32 prompt, u32 branch, const End &end,
     usage.ended = ServingEngine::now();
   }
   if (call.stream) {
-    u32 choice = prompt * call.answers + branch;
+    Progress at = progress(prompt, branch);
     if (!ended.text.text().empty() || !ended.text.entries().empty())
-      format->piece(out, choice, ended.text.text(), ended.text.entries());
+      format->piece(out, at, ended.text.text(), ended.text.entries());
     ended.text.clear();
-    format->end(out, choice, ended.isStop);
+    format->end(out, at, ended.isStop);
     if (left == 0)
       format->close(out, usage);
     send(std::move(out));

@@ -24,6 +24,13 @@ struct Usage {
   Instant submitted = 0, started = 0, firstToken = 0, ended = 0;
 };
 
+/// One answer of a stream, and what it took so far.
+struct Progress {
+  u32 choice;
+  u32 promptTokens;
+  u32 answerTokens;
+};
+
 /// A complete answer. Views hold during the call.
 struct Choice {
   std::string_view text;
@@ -46,14 +53,15 @@ public:
   virtual std::string_view streamType() const = 0;
 
   /// Appends what a stream says before the first piece of an answer.
-  virtual void begin(std::string &out, u32 choice) = 0;
+  virtual void begin(std::string &out, const Progress &at) = 0;
 
   /// Appends a piece of an answer: text, or entries of tokens, or both.
-  virtual void piece(std::string &out, u32 choice, std::string_view text,
+  virtual void piece(std::string &out, const Progress &at,
+                     std::string_view text,
                      std::span<const TokenEntry> entries) = 0;
 
   /// Appends the end of an answer.
-  virtual void end(std::string &out, u32 choice, bool isStop) = 0;
+  virtual void end(std::string &out, const Progress &at, bool isStop) = 0;
 
   /// Appends the end of the stream.
   virtual void close(std::string &out, const Usage &usage) = 0;

@@ -64,13 +64,16 @@ std::string OllamaFormat::whole(std::span<const Choice> choices,
   return out;
 }
 
-void OllamaFormat::piece(std::string &out, u32, std::string_view text,
+void OllamaFormat::piece(std::string &out, const Progress &,
+                         std::string_view text,
                          std::span<const TokenEntry> entries) {
   appendStart(out, text, entries);
   out += ",\"done\":false}\n";
 }
 
-void OllamaFormat::end(std::string &, u32, bool stopped) { isStop = stopped; }
+void OllamaFormat::end(std::string &, const Progress &, bool stopped) {
+  isStop = stopped;
+}
 
 void OllamaFormat::close(std::string &out, const Usage &usage) {
   appendStart(out, "", {});

@@ -20,10 +20,10 @@ public:
   std::string_view streamType() const override {
     return "application/x-ndjson";
   }
-  void begin(std::string &, u32) override {}
-  void piece(std::string &out, u32 choice, std::string_view text,
+  void begin(std::string &, const Progress &) override {}
+  void piece(std::string &out, const Progress &at, std::string_view text,
              std::span<const TokenEntry> entries) override;
-  void end(std::string &out, u32 choice, bool isStop) override;
+  void end(std::string &out, const Progress &at, bool isStop) override;
   void close(std::string &out, const Usage &usage) override;
   void fail(std::string &out, const ApiError &error) override;
   ErrorShape errorShape() const override { return ollamaError; }

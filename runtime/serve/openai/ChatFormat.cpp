@@ -4,20 +4,21 @@
 
 namespace lathe::runtime::serve {
 
-void ChatFormat::begin(std::string &out, u32 choice) {
-  openEvent(out, choice);
+void ChatFormat::begin(std::string &out, const Progress &at) {
+  openEvent(out, at);
   out += R"("delta":{"role":"assistant","content":""},"logprobs":null)";
-  closeEvent(out, "null");
+  closeEvent(out, at, "null");
 }
 
-void ChatFormat::piece(std::string &out, u32 choice, std::string_view text,
+void ChatFormat::piece(std::string &out, const Progress &at,
+                       std::string_view text,
                        std::span<const TokenEntry> entries) {
-  openEvent(out, choice);
+  openEvent(out, at);
   out += R"("delta":{"content":")";
   appendEscaped(out, text);
   out += R"("},"logprobs":)";
   appendLogProbs(out, entries);
-  closeEvent(out, "null");
+  closeEvent(out, at, "null");
 }
 
 void ChatFormat::appendEmpty(std::string &out) {

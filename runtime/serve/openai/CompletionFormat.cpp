@@ -7,12 +7,12 @@
 
 namespace lathe::runtime::serve {
 
-void CompletionFormat::piece(std::string &out, u32 choice,
+void CompletionFormat::piece(std::string &out, const Progress &at,
                              std::string_view text,
                              std::span<const TokenEntry> entries) {
-  openEvent(out, choice);
+  openEvent(out, at);
   appendChoice(out, {.text = text, .entries = entries, .isStop = false});
-  closeEvent(out, "null");
+  closeEvent(out, at, "null");
 }
 
 void CompletionFormat::appendEmpty(std::string &out) {

@@ -16,9 +16,10 @@ static std::string makeId(std::string_view kind) {
 
 OpenAiFormat::OpenAiFormat(const ServedModel &model, std::string_view kind,
                            std::string_view object,
-                           std::string_view chunkObject, bool includeUsage)
+                           std::string_view chunkObject,
+                           StreamUsage streamUsage)
     : tokenizer(model.model->tokenizer()), object(object),
-      includeUsage(includeUsage) {
+      streamUsage(streamUsage) {
   i64 now = std::chrono::system_clock::now().time_since_epoch() /
             std::chrono::seconds(1);
   frame = fmt::format(R"("id":"{}","created":{},"model":)", makeId(kind), now);
@@ -26,23 +27,31 @@ OpenAiFormat::OpenAiFormat(const ServedModel &model, std::string_view kind,
   frame += R"(,"system_fingerprint":)";
   appendString(frame, model.fingerprint);
   eventHead = "data: " + head(chunkObject);
-  eventTail = includeUsage ? ",\"usage\":null}\n\n" : "}\n\n";
 }
 
 std::string OpenAiFormat::head(std::string_view objectName) const {
   return fmt::format(R"({{"object":"{}",{},"choices":[)", objectName, frame);
 }
 
-void OpenAiFormat::openEvent(std::string &out, u32 choice) const {
+void OpenAiFormat::openEvent(std::string &out, const Progress &at) const {
   out += eventHead;
-  fmt::format_to(std::back_inserter(out), R"({{"index":{},)", choice);
+  fmt::format_to(std::back_inserter(out), R"({{"index":{},)", at.choice);
 }
 
-void OpenAiFormat::closeEvent(std::string &out, std::string_view finish) const {
+void OpenAiFormat::closeEvent(std::string &out, const Progress &at,
+                              std::string_view finish) const {
   out += R"(,"finish_reason":)";
   out += finish;
   out += "}]";
-  out += eventTail;
+  if (streamUsage == StreamUsage::Last)
+    out += R"(,"usage":null)";
+  if (streamUsage == StreamUsage::Each)
+    fmt::format_to(std::back_inserter(out),
+                   R"(,"usage":{{"prompt_tokens":{},"completion_tokens":{},)"
+                   R"("total_tokens":{}}})",
+                   at.promptTokens, at.answerTokens,
+                   u64(at.promptTokens) + at.answerTokens);
+  out += "}\n\n";
 }
 
 static std::string_view finishOf(bool isStop) {
@@ -75,14 +84,14 @@ std::string OpenAiFormat::whole(std::span<const Choice> choices,
   return out;
 }
 
-void OpenAiFormat::end(std::string &out, u32 choice, bool isStop) {
-  openEvent(out, choice);
+void OpenAiFormat::end(std::string &out, const Progress &at, bool isStop) {
+  openEvent(out, at);
   appendEmpty(out);
-  closeEvent(out, finishOf(isStop));
+  closeEvent(out, at, finishOf(isStop));
 }
 
 void OpenAiFormat::close(std::string &out, const Usage &usage) {
-  if (includeUsage) {
+  if (streamUsage != StreamUsage::None) {
     out += eventHead;
     out += "],";
     appendUsage(out, usage);

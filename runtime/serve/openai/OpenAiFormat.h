@@ -11,13 +11,17 @@
 
 namespace lathe::runtime::serve {
 
+/// Which events of a stream tell what it took: none, one at the end, or also
+/// every other, of its own answer so far (vLLM's continuous_usage_stats).
+enum class StreamUsage { None, Last, Each };
+
 /// What both endpoints' answers have in common: the frame around choices.
 class OpenAiFormat : public Format {
 public:
   std::string whole(std::span<const Choice> choices,
                     const Usage &usage) override;
   std::string_view streamType() const override { return "text/event-stream"; }
-  void end(std::string &out, u32 choice, bool isStop) override;
+  void end(std::string &out, const Progress &at, bool isStop) override;
   void close(std::string &out, const Usage &usage) override;
   void fail(std::string &out, const ApiError &error) override;
   ErrorShape errorShape() const override { return openAiError; }
@@ -26,12 +30,13 @@ protected:
   /// `kind`: "chatcmpl", "cmpl". `object` and `chunkObject` name the type.
   OpenAiFormat(const ServedModel &model, std::string_view kind,
                std::string_view object, std::string_view chunkObject,
-               bool includeUsage);
+               StreamUsage streamUsage);
 
   /// Opens and closes an event with one choice; what is between is up to and
   /// without "finish_reason".
-  void openEvent(std::string &out, u32 choice) const;
-  void closeEvent(std::string &out, std::string_view finish) const;
+  void openEvent(std::string &out, const Progress &at) const;
+  void closeEvent(std::string &out, const Progress &at,
+                  std::string_view finish) const;
 
   /// Appends a choice without its index and finish reason.
   virtual void appendChoice(std::string &out, const Choice &choice) = 0;
@@ -44,20 +49,20 @@ private:
 
   std::string frame; ///< id, created, model, fingerprint: without the braces.
   std::string_view object;
-  std::string eventHead, eventTail;
-  bool includeUsage;
+  std::string eventHead;
+  StreamUsage streamUsage;
 };
 
 /// /v1/chat/completions
 class ChatFormat final : public OpenAiFormat {
 public:
-  ChatFormat(const ServedModel &model, bool includeUsage, bool logProbs)
+  ChatFormat(const ServedModel &model, StreamUsage streamUsage, bool logProbs)
       : OpenAiFormat(model, "chatcmpl", "chat.completion",
-                     "chat.completion.chunk", includeUsage),
+                     "chat.completion.chunk", streamUsage),
         logProbs(logProbs) {}
 
-  void begin(std::string &out, u32 choice) override;
-  void piece(std::string &out, u32 choice, std::string_view text,
+  void begin(std::string &out, const Progress &at) override;
+  void piece(std::string &out, const Progress &at, std::string_view text,
              std::span<const TokenEntry> entries) override;
 
 protected:
@@ -73,13 +78,14 @@ private:
 /// /v1/completions
 class CompletionFormat final : public OpenAiFormat {
 public:
-  CompletionFormat(const ServedModel &model, bool includeUsage, bool logProbs)
+  CompletionFormat(const ServedModel &model, StreamUsage streamUsage,
+                   bool logProbs)
       : OpenAiFormat(model, "cmpl", "text_completion", "text_completion",
-                     includeUsage),
+                     streamUsage),
         logProbs(logProbs) {}
 
-  void begin(std::string &, u32) override {}
-  void piece(std::string &out, u32 choice, std::string_view text,
+  void begin(std::string &, const Progress &) override {}
+  void piece(std::string &out, const Progress &at, std::string_view text,
              std::span<const TokenEntry> entries) override;
 
 protected:

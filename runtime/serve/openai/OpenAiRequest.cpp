@@ -48,6 +48,7 @@ Complaint readSeed(const json &value, OpenAiRequest &request) {
 Complaint readStreamOptions(const json &value, OpenAiRequest &request) {
   static const Table table = {
       {"include_usage", flag(&OpenAiRequest::includeUsage)},
+      {"continuous_usage_stats", flag(&OpenAiRequest::continuousUsage)},
       refused<OpenAiRequest>("include_obfuscation", {false})};
   if (!value.is_object())
     return "must be an object";

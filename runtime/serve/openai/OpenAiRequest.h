@@ -25,7 +25,8 @@ struct OpenAiRequest : Call {
   std::optional<u32> completionLogProbs = std::nullopt;
   bool hasStreamOptions = false;
   bool includeUsage = false;
-  bool parseSpecial = true; ///< A prompt's text may spell control tokens.
+  bool continuousUsage = false; ///< Counts only with includeUsage, as vLLM's.
+  bool parseSpecial = true;     ///< A prompt's text may spell control tokens.
 };
 
 /// Reads and checks the body of a call, and encodes its prompts.

@@ -6,6 +6,12 @@
 
 namespace lathe::runtime::serve {
 
+static StreamUsage streamUsageOf(const OpenAiRequest &request) {
+  if (!request.includeUsage)
+    return StreamUsage::None;
+  return request.continuousUsage ? StreamUsage::Each : StreamUsage::Last;
+}
+
 /// A handler that reads a body with `Read` and answers in `Shape`.
 template <auto Read, typename Shape>
 static http::Handler answering(const SharedModel &model) {
@@ -18,7 +24,7 @@ static http::Handler answering(const SharedModel &model) {
       return replyError(*model, request.id, request.path, *responder,
                         read.error(), openAiError);
     auto format =
-        std::make_unique<Shape>(*model, read->includeUsage, read->logProbs);
+        std::make_unique<Shape>(*model, streamUsageOf(*read), read->logProbs);
     startExchange(model, std::move(*read), std::move(format), request,
                   std::move(responder));
   };

@@ -89,6 +89,51 @@ TEST_F(OpenAiTest, UsageIsTheLastEventWhereAskedFor) {
   EXPECT_EQ(events.back()["usage"]["completion_tokens"], 5);
 }
 
+TEST_F(OpenAiTest, UsageSoFarIsInEveryEventWhereAskedFor) {
+  serveEcho();
+  json body = {{"messages", user("x")},
+               {"stream", true},
+               {"stream_options",
+                {{"include_usage", true}, {"continuous_usage_stats", true}}}};
+  std::vector<json> events = chat(body).events();
+  std::vector<int> counts;
+  for (const json &event : events) {
+    EXPECT_EQ(event["usage"]["prompt_tokens"], 1);
+    counts.push_back(event["usage"]["completion_tokens"]);
+    EXPECT_EQ(event["usage"]["total_tokens"], 1 + counts.back());
+  }
+  // The role, five pieces, the end, and all of the call.
+  EXPECT_THAT(counts, ElementsAre(0, 1, 2, 3, 4, 5, 5, 5));
+  EXPECT_EQ(events.back()["choices"], json::array());
+
+  body["stream_options"] = {{"continuous_usage_stats", true}};
+  for (const json &event : chat(body).events())
+    EXPECT_FALSE(event.contains("usage")) << "it needs include_usage";
+}
+
+TEST_F(OpenAiTest, UsageSoFarIsOfEachAnswerAlone) {
+  serveEcho();
+  std::vector<json> events =
+      complete({{"prompt", {"x", "aG"}},
+                {"n", 2},
+                {"temperature", 0},
+                {"stream", true},
+                {"stream_options",
+                 {{"include_usage", true}, {"continuous_usage_stats", true}}}})
+          .events();
+  // Prompts count once for the call, but with each of their answers here.
+  std::map<u32, std::vector<int>> last;
+  for (const json &event : events)
+    if (!event["choices"].empty())
+      last[event["choices"][0]["index"]] = {
+          event["usage"]["prompt_tokens"], event["usage"]["completion_tokens"]};
+  ASSERT_EQ(last.size(), 4u);
+  for (u32 i : {0u, 1u, 2u, 3u})
+    EXPECT_THAT(last[i], i < 2 ? ElementsAre(2, 5) : ElementsAre(3, 3));
+  EXPECT_EQ(events.back()["usage"]["prompt_tokens"], 5);
+  EXPECT_EQ(events.back()["usage"]["completion_tokens"], 16);
+}
+
 TEST_F(OpenAiTest, SeveralAnswersEachEndOnce) {
   for (bool stream : {false, true}) {
     Answer answer = complete({{"prompt", {"x", "aG"}},
